@@ -122,6 +122,18 @@ std::unique_ptr<graphql::Engine> engine_of(const std::vector<FieldRow>& rows, Au
   return std::move(*engine);
 }
 
+// Marks stale objects and returns their number. Pages that are open read everything again.
+Result<std::int64_t> mark_stale(store::Connection& db, Micros now) {
+  const auto marks = mark_stale_objects(db, now, kTrickle);
+  if (!marks) return std::unexpected(marks.error());
+  for (const auto account : marks->accounts) {
+    if (auto added = add_account_change(db, account, now); !added) {
+      return std::unexpected(std::move(added.error()));
+    }
+  }
+  return marks->objects;
+}
+
 http::ServerOptions server_options(const Config& config) {
   http::ServerOptions options;
   options.address = config.listen_address;
@@ -437,12 +449,13 @@ class App {
     while (true) {
       co_await sleep_for(kHousekeeping);
       const auto now = micros_at(wall_now());
-      const auto marked = co_await database_.write(
-          deadline_after(kHousekeepingLimit),
-          [now](store::Connection& db) { return mark_stale_objects(db, now, kTrickle); });
+      const auto marked =
+          co_await database_.write(deadline_after(kHousekeepingLimit),
+                                   [now](store::Connection& db) { return mark_stale(db, now); });
       if (!marked && repeated_.check("stale", Clock::now()).pass) {
         log_.warning("stale objects were not marked", {{"error", marked.error().message}});
       }
+      if (marked && *marked > 0) live_.announce();
       const auto cuts = retention_cuts({}, now);
       const auto removed_revocations = co_await database_.write(
           deadline_after(kHousekeepingLimit),

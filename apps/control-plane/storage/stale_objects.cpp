@@ -27,21 +27,23 @@ constexpr std::array kStatements{kRuntimes, kMark};
 
 }  // namespace
 
-Result<std::int64_t> mark_stale_objects(Connection& connection, Micros now, std::int64_t most) {
+Result<StaleMarks> mark_stale_objects(Connection& connection, Micros now, std::int64_t most) {
   const auto accounts = account_numbers(connection);
   if (!accounts) return std::unexpected(accounts.error());
-  std::int64_t marked = 0;
+  StaleMarks marks;
   for (const auto account : *accounts) {
+    const auto before = marks.objects;
     const auto runtimes = connection.run(kRuntimes, {account, now - kReportPeriod});
     if (!runtimes) return std::unexpected(runtimes.error());
-    for (std::size_t row = 0; row < runtimes->size() && marked < most; ++row) {
+    for (std::size_t row = 0; row < runtimes->size() && marks.objects < most; ++row) {
       const auto changed = connection.run(
-          kMark, {account, runtimes->text(row, 0), now - kStaleAfter, most - marked});
+          kMark, {account, runtimes->text(row, 0), now - kStaleAfter, most - marks.objects});
       if (!changed) return std::unexpected(changed.error());
-      marked += changed->changed();
+      marks.objects += changed->changed();
     }
+    if (marks.objects > before) marks.accounts.push_back(account);
   }
-  return marked;
+  return marks;
 }
 
 std::span<const Statement> stale_object_statements() {

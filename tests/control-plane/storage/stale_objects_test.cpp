@@ -1,5 +1,6 @@
 #include "control-plane/storage/stale_objects.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "common/core/crypto.hpp"
@@ -28,7 +29,7 @@ struct StaleObjects : testing::TestWithParam<Engine> {
     must(events->store(db(), std::span(&incoming, 1)));
   }
   std::int64_t mark(Micros at, std::int64_t most = 100) {
-    return must(mark_stale_objects(db(), kSeedTime + at, most));
+    return must(mark_stale_objects(db(), kSeedTime + at, most)).objects;
   }
   Presence presence(const std::string& name) {
     const auto found = must(find_object(db(), account, {.name = name}, BodyUse::skip));
@@ -69,6 +70,15 @@ TEST_P(StaleObjects, OneCallMarksABoundedNumber) {
   send("d", 90 * kMinute);
   EXPECT_EQ(mark(91 * kMinute, 2), 2);
   EXPECT_EQ(mark(91 * kMinute, 2), 1);
+}
+
+TEST_P(StaleObjects, TheAccountsWhosePagesHaveToHearOfItAreKnown) {
+  must(create_account(db(), "other", kSeedTime));
+  send("shop", 0);
+  send("cart", 60 * kMinute);
+  const auto at = kSeedTime + 61 * kMinute;
+  EXPECT_THAT(must(mark_stale_objects(db(), at, 100)).accounts, testing::ElementsAre(account));
+  EXPECT_THAT(must(mark_stale_objects(db(), at, 100)).accounts, testing::IsEmpty());
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, StaleObjects, testing::Values(Engine::sqlite, Engine::postgres),
