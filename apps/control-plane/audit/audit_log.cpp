@@ -47,7 +47,7 @@ void AuditLog::start() {
 }
 
 Task<> AuditLog::idle(Deadline deadline) {
-  while (!queue_.empty() || under_way_ > 0) {
+  while (!queue_.empty() || !under_way_.empty()) {
     if (!co_await written_.wait(deadline)) co_return;
   }
 }
@@ -56,6 +56,9 @@ Task<> AuditLog::stop(Deadline deadline) {
   co_await idle(deadline);
   tasks_.cancel();
   co_await tasks_.join();
+  for (const auto& waiting : std::exchange(under_way_, {})) {
+    write_to_log(waiting->entry, "the program stops before it is known to be stored");
+  }
   for (const auto& waiting : std::exchange(queue_, {})) {
     write_to_log(waiting->entry, "the program stops");
   }
@@ -108,20 +111,19 @@ void AuditLog::add_refusal(AuditEntry entry) {
 Task<> AuditLog::run() {
   while (true) {
     while (queue_.empty()) co_await queued_.wait();
-    const auto batch = std::exchange(queue_, {});
-    under_way_ = batch.size();
+    under_way_ = std::exchange(queue_, {});
     std::vector<AuditEntry> entries;
-    for (const auto& waiting : batch) entries.push_back(waiting->entry);
+    for (const auto& waiting : under_way_) entries.push_back(waiting->entry);
     const auto stored = co_await database_.write(
         deadline_after(kWriteLimit),
         [entries](store::Connection& connection) { return append_audit(connection, entries); });
+    const auto batch = std::exchange(under_way_, {});
     for (const auto& waiting : batch) {
       if (!stored) write_to_log(waiting->entry, stored.error().message.c_str());
       waiting->is_done = true;
       waiting->done.notify_all();
     }
     if (stored) stored_.Increment(static_cast<double>(batch.size()));
-    under_way_ = 0;
     written_.notify_all();
   }
 }

@@ -47,7 +47,7 @@ class AuditLog {
   store::Database& database_;
   Executor executor_;
   std::vector<std::shared_ptr<Waiting>> queue_;
-  std::size_t under_way_ = 0;  // entries of the batch that is being written
+  std::vector<std::shared_ptr<Waiting>> under_way_;  // the batch that is being written
   gitops::Event queued_;
   gitops::Event written_;
   RepeatFilter refusals_{std::chrono::minutes(1)};

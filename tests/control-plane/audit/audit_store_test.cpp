@@ -1,15 +1,20 @@
 #include "control-plane/audit/audit_store.hpp"
 
+#include <atomic>
+#include <future>
 #include <sstream>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/core/task_group.hpp"
 #include "control-plane/accounts/accounts_fixture.hpp"
 #include "control-plane/audit/audit_command.hpp"
 #include "control-plane/audit/audit_log.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::control_plane_server {
 namespace {
@@ -156,6 +161,37 @@ TEST(AuditLog, AnEntryThatTheDatabaseDoesNotTakeIsInTheLog) {
     co_await log.add(entry_of(1, 0, "lost"));
     co_await log.stop(AccountsFixture::soon());
     EXPECT_EQ(accounts.log.count("lost"), 1U) << accounts.log.text();
+    EXPECT_TRUE(accounts.counts("gitops_control_plane_audit_entries_not_stored_total 1"));
+  });
+}
+
+TEST(AuditLog, AnEntryThatIsBeingStoredAtTheEndIsInTheLog) {
+  with_accounts([](AccountsFixture& accounts) -> Task<> {
+    AuditLog log(accounts.executor, accounts.database, accounts.metrics);
+    log.start();
+    std::promise<void> release;
+    const auto released = release.get_future().share();
+    std::atomic<bool> is_busy = false;
+    TaskGroup tasks(accounts.executor);
+    tasks.spawn("writer", [&]() -> Task<> {
+      std::ignore = co_await accounts.write([&is_busy, released](store::Connection&) {
+        is_busy = true;
+        released.wait();
+        return Result<void>();
+      });
+    });
+    const bool was_busy = co_await test::eventually_while_clock_is_held(
+        [&] { return is_busy.load(); }, "a busy writer");
+    log.add_refusal(entry_of(1, 0, "late-entry"));
+    // The entry is taken from the queue meanwhile.
+    int turns = 0;
+    std::ignore = co_await test::eventually_while_clock_is_held([&] { return ++turns > 100; },
+                                                                "some turns of the loop");
+    co_await log.stop(Clock::now());
+    release.set_value();
+    co_await tasks.join();
+    EXPECT_TRUE(was_busy);
+    EXPECT_EQ(accounts.log.count("late-entry"), 1U) << accounts.log.text();
     EXPECT_TRUE(accounts.counts("gitops_control_plane_audit_entries_not_stored_total 1"));
   });
 }
