@@ -278,17 +278,38 @@ std::vector<http::ServerSentEvent> LiveHub::take(LiveSubscriber& subscriber) {
   return events;
 }
 
+std::set<std::string> LiveHub::follow_applications(LiveSubscriber& subscriber) {
+  std::set<std::string> hidden;
+  auto& permissions = subscriber.permissions_;
+  if (permissions.visibility.is_everything()) return hidden;
+  for (const auto& [id, row] : subscriber.objects_) {
+    const auto& state = row->state;
+    // A removed row has no name that a rule could be asked about.
+    const bool is_its_own = row->is_listed && !state.key.name.empty() &&
+                            names(subscriber.topics_.applications, state.uid);
+    if (!is_its_own) continue;
+    if (may_see(subscriber, *row)) {
+      permissions.applications.insert(state.uid);
+    } else if (permissions.applications.erase(state.uid) > 0) {
+      hidden.insert(state.uid);
+    }
+  }
+  return hidden;
+}
+
 void LiveHub::add_objects(LiveSubscriber& subscriber, std::vector<http::ServerSentEvent>& out) {
+  const auto hidden = follow_applications(subscriber);
   Patches patches(options_.rows_per_event);
   std::map<std::string, std::vector<std::string>> gone;  // uids by topic
   for (const auto& [id, row] : std::exchange(subscriber.objects_, {})) {
     const auto topics = topics_of(subscriber, *row);
     const auto shown = subscriber.shown_.find(id);
-    const bool was_shown = shown != subscriber.shown_.end();
+    const bool was_sent = shown != subscriber.shown_.end();
+    const bool was_shown = was_sent || hidden.contains(row->state.uid);
     const bool is_visible = may_see(subscriber, *row);
     for (const auto& topic : topics) {
       // Another object of that name has taken the place of the one that was shown.
-      if (was_shown && shown->second != row->state.uid && !shown->second.empty()) {
+      if (was_sent && shown->second != row->state.uid && !shown->second.empty()) {
         gone[topic].push_back(shown->second);
       }
       if (is_visible && !row->is_gone()) {
@@ -299,7 +320,7 @@ void LiveHub::add_objects(LiveSubscriber& subscriber, std::vector<http::ServerSe
     }
     if (is_visible && !row->is_gone()) {
       subscriber.shown_.insert_or_assign(id, row->state.uid);
-    } else if (was_shown) {
+    } else if (was_sent) {
       subscriber.shown_.erase(shown);
     }
   }

@@ -129,6 +129,9 @@ class LiveHub {
 
  private:
   [[nodiscard]] static bool may_see(const LiveSubscriber& subscriber, const LiveRow& row);
+  // Follows whether the Applications of the topics may be seen, since what they own may be seen with them. Returns those
+  // that may be seen no more; the page has shown them, also when no row of them came by its stream.
+  static std::set<std::string> follow_applications(LiveSubscriber& subscriber);
   void add_objects(LiveSubscriber& subscriber, std::vector<http::ServerSentEvent>& out);
   void add_runtimes(LiveSubscriber& subscriber, std::vector<http::ServerSentEvent>& out);
 

@@ -199,6 +199,23 @@ TEST_F(LiveHubTest, ResourcesOfAHiddenApplicationAreHidden) {
   EXPECT_THAT(take(reader), ElementsAre("patch app:u1=resource"));
 }
 
+TEST_F(LiveHubTest, ResourcesFollowTheirApplicationOutOfSightAndBack) {
+  const auto reader = add("app:u1");
+  hub.set_permissions(
+      *reader, {.caller = caller(), .visibility = of_runtime("prod"), .applications = {"u1"}});
+  take(reader);
+  auto moved = *row(1, "moved");
+  moved.state.key.runtime = "dev";
+  hub.offer(std::make_shared<const LiveRow>(moved));
+  hub.offer(resource(3, "u1"));
+  EXPECT_THAT(take(reader), ElementsAre("gone app:u1 u1")) << "the page has read it";
+  hub.offer(resource(3, "u1"));
+  EXPECT_THAT(take(reader), IsEmpty());
+  hub.offer(row(1, "back"));
+  hub.offer(resource(3, "u1"));
+  EXPECT_THAT(take(reader), ElementsAre("patch app:u1=back app:u1=resource"));
+}
+
 TEST_F(LiveHubTest, RuntimesAreNamed) {
   const auto reader = add("runtimes");
   hub.offer_runtime(1, "prod", std::make_shared<const std::string>("\"is\":\"prod\""));
