@@ -1,5 +1,6 @@
 #include "control-plane/storage/copy_command.hpp"
 
+#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -13,6 +14,10 @@ namespace gitops::control_plane_server {
 namespace {
 
 constexpr std::int64_t kCacheBytes = 64LL * 1024 * 1024;
+constexpr store::Statement kSteps{.name = "copy.steps",
+                                  .sql = "SELECT count(*) FROM schema_migration"};
+
+enum class Role { source, target };
 
 struct CopySettings {
   store::Location from;
@@ -32,8 +37,19 @@ std::unexpected<Error> refused(const store::Location& location, const sqlite::Fa
                                        "belongs to one process at a time");
 }
 
+// Refuses a source that a migration would change: an older version may run with it, and would not start again.
+Result<void> must_be_newest(store::Connection& connection,
+                            std::span<const store::Migration> migrations) {
+  const auto steps = connection.run(kSteps);
+  if (!steps) return std::unexpected(steps.error());
+  if (steps->number(0, 0) >= std::ssize(migrations)) return {};
+  return fail(ErrorCode::conflict,
+              "the database is that of an older version: copy it with that version, or start this "
+              "one with it first");
+}
+
 Result<OpenStore> open_store(const store::Location& location,
-                             std::span<const store::Migration> migrations) {
+                             std::span<const store::Migration> migrations, Role role) {
   OpenStore opened;
   if (location.engine == store::Engine::sqlite) {
     opened.guard = std::make_unique<sqlite::FileGuard>(location.path, "database");
@@ -46,6 +62,11 @@ Result<OpenStore> open_store(const store::Location& location,
     auto connection = store::open_postgres(location, "control-plane-copy");
     if (!connection) return std::unexpected(std::move(connection.error()));
     opened.connection = std::move(*connection);
+    if (role == Role::source) {
+      if (auto newest = must_be_newest(*opened.connection, migrations); !newest) {
+        return std::unexpected(std::move(newest.error()));
+      }
+    }
   }
   if (auto migrated = store::migrate(*opened.connection, migrations); !migrated) {
     return std::unexpected(std::move(migrated.error()));
@@ -55,11 +76,11 @@ Result<OpenStore> open_store(const store::Location& location,
 
 Result<CopyReport> copy(const CopyCommandOptions& options, const CopySettings& settings,
                         cli::Console& console) {
-  const auto from = open_store(settings.from, options.migrations);
+  const auto from = open_store(settings.from, options.migrations, Role::source);
   if (!from) return fail("--database", from.error());
   auto location = location_of(settings.to);
   location.password_file = settings.to_password_file;
-  const auto to = open_store(location, options.migrations);
+  const auto to = open_store(location, options.migrations, Role::target);
   if (!to) return fail("--to", to.error());
   return copy_store(*from->connection, *to->connection, options.migrations,
                     [&console](std::string_view line) { console.err << line << '\n'; });

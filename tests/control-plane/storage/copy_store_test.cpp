@@ -151,5 +151,25 @@ TEST(CopyCommand, AFileIsCopiedToPostgres) {
   EXPECT_EQ(run_copy_command(options, {"user"}, {}, console), std::nullopt);
 }
 
+TEST(CopyCommand, ASourceOfAnOlderVersionStaysAsItIs) {
+  const test::TestDatabase from(Engine::postgres);
+  const test::TestDatabase to(Engine::sqlite);
+  const auto older = migrations().first(migrations().size() - 1);
+  must(store::migrate(*must(store::open_postgres(from.location(), "test")), older));
+  std::ostringstream out;
+  std::ostringstream err;
+  cli::Console console{.out = out, .err = err};
+  const CopyCommandOptions options{
+      .add_location = [&](ConfigReader&, store::Location& location) { location = from.location(); },
+      .migrations = migrations()};
+  EXPECT_EQ(run_copy_command(options, {"copy", "--to", to.location().path}, {}, console),
+            cli::kFailed);
+  EXPECT_THAT(err.str(), HasSubstr("older version"));
+  constexpr store::Statement kApplied{.name = "test.applied_steps",
+                                      .sql = "SELECT count(*) FROM schema_migration"};
+  const auto connection = must(store::open_postgres(from.location(), "test"));
+  EXPECT_EQ(must(connection->run(kApplied)).number(0, 0), static_cast<std::int64_t>(older.size()));
+}
+
 }  // namespace
 }  // namespace gitops::control_plane_server
