@@ -156,15 +156,17 @@ Result<void> remove_or_withdraw(Connection& connection, const Target& target) {
   const auto member = find_member(connection, *account, target.user);
   if (!member) return std::unexpected(member.error());
   if (!*member) return revoke_invitation(connection, *account, target.user);
-  if (auto kept = keep_administrator(connection, *account, target.user); !kept) return kept;
   if (auto added = add_revocations(connection, *account, target.user, target.now); !added) {
     return added;
   }
   const auto accounts = accounts_of_user(connection, target.user);
   if (!accounts) return std::unexpected(accounts.error());
+  // remove_user() locks the installation before its accounts, so none is locked until then. Otherwise two removals could
+  // wait for each other.
   if (accounts->size() == 1 && !(*member)->user.is_system_admin) {
     return remove_user(connection, target.user);
   }
+  if (auto kept = keep_administrator(connection, *account, target.user); !kept) return kept;
   return remove_member(connection, *account, target.user);
 }
 

@@ -5,8 +5,10 @@
 
 #include <gmock/gmock.h>
 
+#include "common/core/task_group.hpp"
 #include "control-plane/accounts/invitations.hpp"
 #include "control-plane/accounts/routes_fixture.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::control_plane_server {
 namespace {
@@ -172,6 +174,38 @@ TEST(MemberRoutes, TheLastAdministratorStays) {
                                     R"({"disabled":true})"),
               409);
   });
+}
+
+// Another replica removes a user from the installation: it locks that before the user's accounts.
+TEST(MemberRoutes, ARemovalLocksTheInstallationBeforeTheAccount) {
+  with_accounts(
+      [](AccountsFixture& accounts) -> Task<> {
+        RoutesFixture fixture(accounts);
+        Admin admin{fixture};
+        const auto other = must(store::open_postgres(accounts.files.location(), "test"));
+        const auto watching = must(store::open_postgres(accounts.files.location(), "test"));
+        must(other->run_script(
+            "INSERT INTO instance (one, id, restores, created_at) VALUES (1, 'i', 0, 1)"));
+        must(other->run_script("BEGIN; UPDATE instance SET restores = restores WHERE one = 1"));
+        constexpr store::Statement kWaits{.name = "test.waits",
+                                          .sql = "SELECT count(*) FROM pg_locks WHERE NOT granted"};
+        int status = 0;
+        TaskGroup tasks(accounts.executor);
+        tasks.spawn("removal", [&]() -> Task<> {
+          status = co_await admin.status("DELETE", admin.account + "/" + fixture.sample.bob.id);
+        });
+        const bool waits = co_await test::eventually_while_clock_is_held(
+            [&] { return must(watching->run(kWaits)).number(0, 0) > 0; }, "a removal that waits");
+        const auto locked = other->run_script("UPDATE account SET name = name");
+        const auto committed = other->run_script("COMMIT");
+        co_await tasks.join();
+        EXPECT_TRUE(waits);
+        EXPECT_TRUE(locked) << locked.error().message;
+        EXPECT_TRUE(committed) << committed.error().message;
+        EXPECT_EQ(status, 200);
+        co_await fixture.stop();
+      },
+      store::Engine::postgres);
 }
 
 TEST(MemberRoutes, AC_47_AnotherAccountAndItsUsersAreAbsent) {
