@@ -16,13 +16,19 @@ constexpr Statement kRuntimes{
     .sql =
         "SELECT runtime FROM reporter WHERE account = $1 AND name = 'application' AND "
         "seen_at >= $2"};
-// The last conditions are asked of the newest row: another replica may have stored an event of it meanwhile.
+// The last conditions are asked of the newest row: another replica may have stored an event of it meanwhile. One that it
+// stores just now is passed over, since the two could wait for each other.
 constexpr Statement kMark{
     .name = "stale.mark",
     .sql =
         "UPDATE object SET presence = 2 WHERE account = $1 AND id IN (SELECT id FROM object WHERE "
         "account = $1 AND runtime = $2 AND presence = 0 AND origin = 0 AND sequence = 0 AND "
-        "seen_at < $3 LIMIT $4) AND presence = 0 AND seen_at < $3"};
+        "seen_at < $3 LIMIT $4) AND presence = 0 AND seen_at < $3",
+    .postgres =
+        "UPDATE object SET presence = 2 WHERE account = $1 AND id = ANY (ARRAY(SELECT id FROM "
+        "object WHERE account = $1 AND runtime = $2 AND presence = 0 AND origin = 0 AND "
+        "sequence = 0 AND seen_at < $3 ORDER BY id LIMIT $4 FOR UPDATE SKIP LOCKED)) AND "
+        "presence = 0 AND seen_at < $3"};
 constexpr std::array kStatements{kRuntimes, kMark};
 
 }  // namespace

@@ -14,19 +14,24 @@ using store::Engine;
 
 constexpr Micros kMinute = 60LL * 1'000'000;
 
+void store_event(EventStore& events, store::Connection& db, std::int64_t account,
+                 const std::string& name, Micros at, std::int64_t sequence = 0) {
+  JsonParser parser(EventLimits().max_depth);
+  auto event = must(read_event(
+      parser, app_event(application_of(name)),
+      {.event_id = {}, .sequence = sequence, .runtime = "prod", .arrived_at = kSeedTime + at}));
+  Incoming incoming{.account = account,
+                    .reporter = sequence > 0 ? "application/0/ledger" : "application",
+                    .event = std::move(event)};
+  must(events.store(db, std::span(&incoming, 1)));
+}
+
 struct StaleObjects : testing::TestWithParam<Engine> {
   StaleObjects() { account = must(create_account(db(), "acme", kSeedTime)).number; }
   store::Connection& db() { return bed.connection(); }
 
   void send(const std::string& name, Micros at, std::int64_t sequence = 0) {
-    JsonParser parser(EventLimits().max_depth);
-    auto event = must(read_event(
-        parser, app_event(application_of(name)),
-        {.event_id = {}, .sequence = sequence, .runtime = "prod", .arrived_at = kSeedTime + at}));
-    Incoming incoming{.account = account,
-                      .reporter = sequence > 0 ? "application/0/ledger" : "application",
-                      .event = std::move(event)};
-    must(events->store(db(), std::span(&incoming, 1)));
+    store_event(*events, db(), account, name, at, sequence);
   }
   std::int64_t mark(Micros at, std::int64_t most = 100) {
     return must(mark_stale_objects(db(), kSeedTime + at, most)).objects;
@@ -79,6 +84,25 @@ TEST_P(StaleObjects, TheAccountsWhosePagesHaveToHearOfItAreKnown) {
   const auto at = kSeedTime + 61 * kMinute;
   EXPECT_THAT(must(mark_stale_objects(db(), at, 100)).accounts, testing::ElementsAre(account));
   EXPECT_THAT(must(mark_stale_objects(db(), at, 100)).accounts, testing::IsEmpty());
+}
+
+TEST(StaleObjectsAtReplicas, AnObjectThatIsBeingStoredIsPassedOver) {
+  const test::TestDatabase files(Engine::postgres);
+  const auto marking = must(store::open_postgres(files.location(), "test"));
+  const auto storing = must(store::open_postgres(files.location(), "test"));
+  must(store::migrate(*marking, migrations()));
+  const auto account = must(create_account(*marking, "acme", kSeedTime)).number;
+  const auto events = make_event_store(Engine::postgres, "test");
+  for (const auto* name : {"shop", "cart"}) store_event(*events, *marking, account, name, 0);
+  store_event(*events, *marking, account, "new", 60 * kMinute);
+  constexpr store::Statement kHold{.name = "test.hold_object",
+                                   .sql = "SELECT id FROM object WHERE name = 'shop' FOR UPDATE"};
+  must(storing->run_script("BEGIN"));
+  must(storing->run(kHold));
+  const auto at = kSeedTime + 61 * kMinute;
+  EXPECT_EQ(must(mark_stale_objects(*marking, at, 100)).objects, 1);
+  must(storing->run_script("ROLLBACK"));
+  EXPECT_EQ(must(mark_stale_objects(*marking, at, 100)).objects, 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, StaleObjects, testing::Values(Engine::sqlite, Engine::postgres),
