@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <memory>
 #include <optional>
+#include <ostream>
 #include <system_error>
 #include <utility>
 
@@ -20,8 +22,33 @@ namespace gitops::ctl {
 
 namespace {
 
+constexpr auto kReportTime = std::chrono::seconds(10);  // for an operation to be reported
+constexpr auto kReportPeriod = std::chrono::seconds(1);
+
 std::string look_at(const AppName& name) {
   return "gitopsctl app get " + name.text();
+}
+
+// Returns when the last operation of an Application began; nothing when it cannot be read.
+Task<std::optional<std::string>> operation_start(Server& server, AppName name) {
+  const auto app = co_await read_app(server, std::move(name));
+  if (!app) co_return std::nullopt;
+  co_return text_at(*app, {"operationState", "startedAt"});
+}
+
+// Waits until an operation that has begun is reported: `app wait` would take the state before it for its end.
+// `before` is that of the operation before it.
+Task<> wait_for_report(Call& call, AppName name, std::string before) {
+  call.console.out << std::flush;
+  const auto until = Clock::now() + kReportTime;
+  while (Clock::now() < until && !call.server.ends_within(kReportPeriod)) {
+    co_await sleep_for(kReportPeriod);
+    const auto now = co_await operation_start(call.server, name);
+    if (now && *now != before) co_return;
+  }
+  call.console.err << name.text()
+                   << ": the operation is not reported yet; until then gitopsctl app wait sees "
+                      "the state before it\n";
 }
 
 struct SyncSettings : AppSettings {
@@ -56,15 +83,20 @@ cli::Command sync() {
        .work = [settings](Call& call) -> Task<Result<int>> {
          const auto name = co_await find_app(call.server, settings->wanted());
          if (!name) co_return std::unexpected(name.error());
+         const auto before = co_await operation_start(call.server, *name);
          Json options{{"prune", settings->prune}, {"dryRun", settings->dry_run}};
          if (!settings->revision.empty()) options["revision"] = settings->revision;
          const auto answer = co_await call.server.ask_runtime(
              name->runtime, kSync.text,
              Json{{"name", name->name}, {"namespace", name->ns}, {"options", std::move(options)}});
-         co_return tell_outcome(call, answer,
-                                std::string(settings->dry_run ? "a dry run" : "the sync") + " of " +
-                                    name->text() + " has begun",
-                                look_at(*name));
+         const int code = tell_outcome(call, answer,
+                                       std::string(settings->dry_run ? "a dry run" : "the sync") +
+                                           " of " + name->text() + " has begun",
+                                       look_at(*name));
+         if (answer && before && !settings->dry_run) {
+           co_await wait_for_report(call, *name, *before);
+         }
+         co_return code;
        }});
 }
 
@@ -139,15 +171,20 @@ cli::Command rollback() {
          if (!id) co_return usage_error("ID is a number, as gitopsctl app history shows it");
          const auto name = co_await find_app(call.server, settings->wanted());
          if (!name) co_return std::unexpected(name.error());
+         const auto before = co_await operation_start(call.server, *name);
          const auto answer = co_await call.server.ask_runtime(name->runtime, kRollback.text,
                                                               Json{{"name", name->name},
                                                                    {"namespace", name->ns},
                                                                    {"id", *id},
                                                                    {"dryRun", settings->dry_run},
                                                                    {"prune", settings->prune}});
-         co_return tell_outcome(
+         const int code = tell_outcome(
              call, answer, "the rollback of " + name->text() + " to " + settings->id + " has begun",
              look_at(*name));
+         if (answer && before && !settings->dry_run) {
+           co_await wait_for_report(call, *name, *before);
+         }
+         co_return code;
        }});
 }
 

@@ -56,6 +56,11 @@ class ActionBed {
     static_cast<void>(
         program_.post_application(token_, application("moving", health), ++sequence_));
   }
+  // Reports an operation of shop when the app-proxy is asked next, as a runtime does that begins one.
+  void begin_operation_at_next_request() {
+    const std::lock_guard lock(mutex_);
+    begins_operation_ = true;
+  }
   // Reports this many clusters of prod.
   void report_clusters(int number) const {
     auto clusters = nlohmann::json::array();
@@ -132,12 +137,21 @@ class ActionBed {
 
   bool answer(RawSocket& socket) {
     const std::lock_guard lock(mutex_);
+    if (std::exchange(begins_operation_, false)) {
+      ++sequence_;
+      auto shop = nlohmann::json::parse(application("shop", "Healthy"));
+      shop["status"]["operationState"] = {
+          {"phase", "Succeeded"},
+          {"startedAt", "2026-03-04T09:" + std::to_string(10 + sequence_ % 50) + ":00Z"}};
+      static_cast<void>(program_.post_application(token_, shop.dump(), sequence_));
+    }
     return !status_.empty() && RecordingUpstream::reply(socket, body_, fields_, status_);
   }
 
   std::mutex mutex_;
   std::string token_;
   std::int64_t sequence_ = 1;
+  bool begins_operation_ = false;
   std::string status_;
   std::string fields_;
   std::string body_;

@@ -58,6 +58,7 @@ const std::vector<Words>& actions() {
 
 TEST_F(AppActions, DoneIsSaidWithTheKeyOfTheUserAndTheNamesOfTheApplication) {
   bed().answer_with("200 OK", kJson, R"({"data":{"sync":{"metadata":{"name":"shop"}}}})");
+  bed().begin_operation_at_next_request();
   const auto synced = call({"app", "sync", "shop", "--prune", "--revision=v2"});
   EXPECT_EQ(synced.exit_code, 0) << synced.err;
   EXPECT_EQ(synced.out, "Done: the sync of prod/argocd/shop has begun\n");
@@ -68,6 +69,7 @@ TEST_F(AppActions, DoneIsSaidWithTheKeyOfTheUserAndTheNamesOfTheApplication) {
     {"prune":true,"dryRun":false,"revision":"v2"}})"));
 
   bed().answer_with("200 OK", kJson, R"({"data":{"appRollback":null}})");
+  bed().begin_operation_at_next_request();
   EXPECT_EQ(call({"app", "rollback", "shop", "3"}).exit_code, 0);
   EXPECT_EQ(variables()["id"], 3);
   bed().answer_with("200 OK", kJson,

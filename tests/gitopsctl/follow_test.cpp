@@ -4,6 +4,7 @@
 #include <functional>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -87,6 +88,8 @@ TEST_F(Follow, EventsAreLinesAsTheyCome) {
 constexpr const char* kStream = "Content-Type: text/event-stream\r\n";
 
 constexpr const char* kJson = "Content-Type: application/json\r\n";
+// In a body: the address of the server itself, which is the app-proxy, too.
+constexpr std::string_view kOwnAddress = "OWN_ADDRESS";
 // Instead of header fields: a proxy answers, since the control plane starts again.
 constexpr const char* kAway = "";
 
@@ -116,7 +119,10 @@ class Script {
     if (next_ == answers_.size()) {
       return RecordingUpstream::reply(socket, "event: end\ndata: {}\n\n", kStream);
     }
-    const auto& [fields, body] = answers_[next_++];
+    auto& [fields, body] = answers_[next_++];
+    if (const auto found = body.find(kOwnAddress); found != std::string::npos) {
+      body.replace(found, kOwnAddress.size(), "http://127.0.0.1:" + std::to_string(server_.port()));
+    }
     if (fields.empty()) {
       return RecordingUpstream::reply(socket, R"({"message":"it starts"})", kJson,
                                       "503 Service Unavailable");
@@ -222,6 +228,31 @@ TEST(ListEvents, SaysThatThereAreMore) {
   const auto result = script.run({"event", "list", "--limit=1"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.err, "1 are shown, and there are more; with --limit 0 all are listed\n");
+}
+
+// Else `app sync && app wait` would be done at once with an Application that was synced before.
+TEST(AppSync, EndsWhenItsOperationIsReported) {
+  const auto answer = [](const std::string& started) {
+    return R"({"data":{"application":{"syncStatus":"SYNCED","healthStatus":"HEALTHY",)"
+           R"("operationState":{"startedAt":")" +
+           started + R"("}}}})";
+  };
+  const Answers answers{{kJson, answer("2026-03-04T09:00:00Z")},
+                        {kJson, R"({"data":{"runtime":{"ingressHost":"OWN_ADDRESS"}}})"},
+                        {kJson, R"({"data":{"sync":{"metadata":{"name":"shop"}}}})"},
+                        {kJson, answer("2026-03-04T09:00:00Z")},
+                        {kJson, answer("2026-03-04T10:00:00Z")}};
+  Script script(answers);
+  const auto result = script.run({"app", "sync", "prod/argocd/shop"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, "Done: the sync of prod/argocd/shop has begun\n");
+  EXPECT_EQ(result.err, "");
+  EXPECT_EQ(script.requests().size(), 5U);
+
+  Script late(Answers(answers.begin(), answers.begin() + 4));
+  const auto told = late.run({"app", "sync", "prod/argocd/shop", "--timeout=3s"});
+  EXPECT_EQ(told.exit_code, 0) << "the sync has begun: " << told.err;
+  EXPECT_THAT(told.err, HasSubstr("the operation is not reported yet"));
 }
 
 TEST(AppWait, AnOperationThatIsBeingTerminatedHasNotEnded) {
