@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <memory>
 #include <system_error>
 #include <utility>
@@ -44,46 +45,74 @@ bool is_document(const Look& look) {
   return look.form == Form::json || look.form == Form::yaml;
 }
 
-// Returns a line for each object that is gone.
-std::string gone_lines(const Json& data, const Look& look) {
+// A row that a stream has shown. It tells only the uids of what is gone.
+struct ShownRow {
+  std::string runtime;
+  std::string text;
+};
+using ShownRows = std::map<std::string, ShownRow>;  // by topic and uid
+
+std::string row_key(const std::string& topic, const std::string& uid) {
+  return topic + " " + uid;
+}
+
+// Returns a line for each object that is gone. One of another runtime has none, when that is known.
+std::string gone_lines(const Json& data, const Settings& settings, const Look& look,
+                       ShownRows& shown) {
   std::string out;
+  const auto topic = string_at(data, {"topic"});
   for (const Json& uid : at(data, {"uids"})) {
+    const auto id = uid.is_string() ? uid.get<std::string>() : std::string();
+    ShownRow row{.runtime = topic == "runtimes" ? cli::printable(id) : "", .text = {}};
+    if (const auto found = shown.find(row_key(topic, id)); found != shown.end()) {
+      row = std::move(found->second);
+      shown.erase(found);
+    }
+    const bool is_foreign = !settings.runtime.empty() && !row.runtime.empty() &&
+                            row.runtime != cli::printable(settings.runtime);
+    if (is_foreign) continue;
     if (is_document(look)) {
       out += cli::printable(to_text(Json{{"topic", at(data, {"topic"})}, {"gone", uid}})) + '\n';
     } else {
-      out += "Gone  " + (uid.is_string() ? cli::printable(uid.get<std::string>()) : "") + '\n';
+      out += "Gone  " + (row.text.empty() ? cli::printable(id) : row.text) + '\n';
     }
   }
   return out;
 }
 
 // Returns the lines of an event of the stream.
-std::string lines_of(const http::ServerSentEvent& event, const Settings& settings,
-                     const Look& look) {
+std::string lines_of(const http::ServerSentEvent& event, const Settings& settings, const Look& look,
+                     ShownRows& shown) {
   const Json data = parse_json_object(event.data);
   std::string out;
   for (const Json& row : at(data, {"rows"})) {
-    const bool is_runtime = at(row, {"topic"}) == "runtimes";
+    const auto topic = string_at(row, {"topic"});
+    const bool is_runtime = topic == "runtimes";
     const auto runtime = text_at(row, {is_runtime ? "name" : "runtime"});
+    const auto name =
+        is_runtime ? runtime
+                   : runtime + "/" + text_at(row, {"namespace"}) + "/" + text_at(row, {"name"});
+    shown.insert_or_assign(row_key(topic, string_at(row, {is_runtime ? "name" : "uid"})),
+                           ShownRow{.runtime = runtime, .text = name});
     if (!settings.runtime.empty() && runtime != cli::printable(settings.runtime)) continue;
     if (is_document(look)) {
       out += cli::printable(to_text(row)) + '\n';
       continue;
     }
     const auto time = text_at(row, {is_runtime ? "seenAt" : "changedAt"});
-    out += time + "  " + (is_runtime ? "Runtime" : text_at(row, {"kind"})) + "  " + runtime;
+    out += time + "  " + (is_runtime ? "Runtime" : text_at(row, {"kind"})) + "  " + name;
     if (!is_runtime) {
-      out += "/" + text_at(row, {"namespace"}) + "/" + text_at(row, {"name"}) + "  " +
-             state_cell(text_at(row, {"sync"})).text + "  " +
+      out += "  " + state_cell(text_at(row, {"sync"})).text + "  " +
              state_cell(text_at(row, {"health"})).text;
     }
     out += '\n';
   }
-  return out + gone_lines(data, look);
+  return out + gone_lines(data, settings, look, shown);
 }
 
 Task<Result<int>> follow(Call& call, const Settings& settings) {
   std::string last_id;
+  ShownRows shown;
   bool was_open = false;
   bool has_failed = false;
   while (true) {
@@ -104,7 +133,7 @@ Task<Result<int>> follow(Call& call, const Settings& settings) {
             call.console.err
                 << "The control plane cannot read its database; what follows is late\n";
           }
-          call.console.out << lines_of(event, settings, call.look) << std::flush;
+          call.console.out << lines_of(event, settings, call.look, shown) << std::flush;
           return !is_ended;
         },
         last_id);

@@ -221,6 +221,22 @@ TEST(FollowEvents, PrintsAnObjectOnEachLineAlsoOfWhatIsGone) {
             "{\"gone\":\"u1\",\"topic\":\"index\"}\n{\"gone\":\"u2\",\"topic\":\"index\"}\n");
 }
 
+TEST(FollowEvents, NamesWhatIsGoneAndLeavesOutOtherRuntimes) {
+  const auto row = [](const std::string& uid, const std::string& runtime) {
+    return R"({"topic":"index","kind":"Application","uid":")" + uid + R"(","runtime":")" + runtime +
+           R"(","namespace":"a","name":"shop"})";
+  };
+  Script script(Answers{{kStream, "id: c1\nevent: patch\ndata: {\"rows\":[" + row("u1", "prod") +
+                                      "," + row("u2", "stage") +
+                                      "]}\n\nid: c2\nevent: gone\ndata: {\"topic\":\"index\","
+                                      "\"uids\":[\"u1\",\"u2\",\"u3\"]}\n\nid: c3\nevent: gone\n"
+                                      "data: {\"topic\":\"runtimes\",\"uids\":[\"stage\"]}\n\n"}});
+  const auto result = script.run({"event", "list", "--follow", "--runtime", "prod"});
+  EXPECT_THAT(result.out, HasSubstr("Gone  prod/a/shop\nGone  u3\n")) << "u3 may be of prod";
+  EXPECT_THAT(result.out, Not(HasSubstr("u2")));
+  EXPECT_THAT(result.out, Not(HasSubstr("stage")));
+}
+
 TEST(ListEvents, SaysThatThereAreMore) {
   Script script(Answers{{"Content-Type: application/json\r\n",
                          R"({"data":{"gitopsReleases":{"edges":[{"node":{"historyId":7}}],)"
