@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
 import { done, outcomeOf } from '../../../apps/control-plane/console/src/data/outcome';
 import { failureOf, query, request, requestText, type Failure } from '../../../apps/control-plane/console/src/data/request';
@@ -38,6 +38,23 @@ describe('answers', () => {
   it('that are no JSON leave an action open', async () => {
     answer('', 'application/json');
     expect(outcomeOf((await failing(request('try', '/x', { method: 'DELETE' })))!).kind).toBe('unknown');
+  });
+  it('that do not come end the request', async () => {
+    globalThis.fetch = (_address, init) => new Promise((_, reject) => init?.signal?.addEventListener('abort', () => reject(new Error('aborted'))));
+    for (const options of [{}, { signal: new AbortController().signal }]) {
+      const limit = new AbortController();
+      const timeout = vi.spyOn(AbortSignal, 'timeout').mockReturnValue(limit.signal);
+      const ended = failing(request('try', '/x', options));
+      limit.abort();
+      expect(await ended).toMatchObject({ kind: 'unreachable', status: 0 });
+      timeout.mockRestore();
+    }
+  });
+  it('that break off are not called something else than JSON', async () => {
+    globalThis.fetch = async () => new Response(new ReadableStream({ start: (stream) => stream.error(new TypeError('network error')) }), { headers: { 'Content-Type': 'application/json' } });
+    expect(await failing(request('try', '/x'))).toMatchObject({ status: 200, message: 'The response broke off.' });
+    answer('<html>', 'text/html');
+    expect(await failing(request('try', '/x'))).toMatchObject({ message: 'The response is not JSON.' });
   });
   it('of a text are no page of a proxy', async () => {
     answer('<html>sign in at the proxy</html>', 'text/html');

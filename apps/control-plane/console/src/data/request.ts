@@ -21,6 +21,8 @@ function kindOf(status: number): Failure['kind'] {
   return status === 403 ? 'refused' : 'failed';
 }
 
+const PATIENCE = 60_000; // milliseconds; a connection that is cut silently would keep a request for good
+
 /** Called when a request was answered with 401. */
 let onSignedOut: () => void = () => {};
 export function whenSignedOut(call: () => void): void {
@@ -43,8 +45,8 @@ interface Options {
 
 /** Sends a request and returns the response, whatever its status. Throws RequestError when there is none. */
 async function send(tried: string, address: string, { method = 'GET', body, signal, cache = 'no-store' }: Options): Promise<Response> {
-  const init: RequestInit = { method, headers: { Accept: 'application/json' }, cache };
-  if (signal) init.signal = signal;
+  const limit = AbortSignal.timeout(PATIENCE);
+  const init: RequestInit = { method, headers: { Accept: 'application/json' }, cache, signal: signal ? AbortSignal.any([signal, limit]) : limit };
   if (body !== undefined) {
     init.body = JSON.stringify(body);
     init.headers = { Accept: 'application/json', 'Content-Type': 'application/json' };
@@ -67,12 +69,23 @@ function refusal(tried: string, response: Response, message: string): RequestErr
   return new RequestError({ tried, kind, status: response.status, requestId: requestIdOf(response), message });
 }
 
+type Content = { message?: string; errors?: { message: string }[] } | null;
+/** Reads JSON. `isCut`: its end did not come. */
+async function contentOf(response: Response): Promise<{ content: Content; isCut: boolean }> {
+  try {
+    return { content: (await response.json()) as Content, isCut: false };
+  } catch (error) {
+    return { content: null, isCut: !(error instanceof Error) || error.name !== 'SyntaxError' };
+  }
+}
+
 async function read<T>(tried: string, address: string, options: Options): Promise<{ content: T; requestId: string }> {
   const response = await send(tried, address, options);
-  const content = (await response.json().catch(() => null)) as { message?: string; errors?: { message: string }[] } | null;
+  const { content, isCut } = await contentOf(response);
   if (!response.ok || content === null) {
     const said = content?.message ?? content?.errors?.[0]?.message;
-    throw refusal(tried, response, said ?? (response.ok ? 'The response is not JSON.' : `The control plane answered ${response.status}.`));
+    const unread = isCut ? 'The response broke off.' : 'The response is not JSON.';
+    throw refusal(tried, response, said ?? (response.ok ? unread : `The control plane answered ${response.status}.`));
   }
   const wrong = options.wrong?.(content);
   if (wrong) throw refusal(tried, response, wrong);
