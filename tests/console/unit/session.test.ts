@@ -53,8 +53,8 @@ describe('a session', () => {
   it('that another page has begun again goes on here, too', async () => {
     await session.readMe();
     client.live.value = { state: 'live' };
-    client.live.value = { state: 'signed-out' };
     who = nobody;
+    client.live.value = { state: 'signed-out' };
     client.receive('end', {});
     await settle();
     expect(session.sessionEnded.value).toBe(true);
@@ -62,6 +62,14 @@ describe('a session', () => {
     client.live.value = { state: 'live' };
     await settle();
     expect(session.sessionEnded.value).toBe(false);
+  });
+  it('that ended while the stream was away has ended with the refusal of the stream', async () => {
+    await session.readMe();
+    client.live.value = { state: 'lost', since: 1, retryAt: 2 };
+    who = nobody;
+    client.live.value = { state: 'signed-out' };
+    await settle();
+    expect(session.sessionEnded.value).toBe(true);
   });
   it('that another tab has begun again goes on when this one is shown, also without a stream', async () => {
     await session.readMe();

@@ -108,8 +108,10 @@ whenStreamEnds(() => void readMe());
 // While the stream was away, another page may have signed in: again, or as somebody else.
 let wasLive: boolean | undefined;
 effect(() => {
-  const isLive = live.value.state === 'live';
-  if (isLive && wasLive === false && me.peek()) void readMe();
+  const { state } = live.value;
+  const isLive = state === 'live';
+  // A stream that is refused is the first to tell that the session has ended.
+  if (((isLive && wasLive === false) || state === 'signed-out') && me.peek()) void readMe();
   if (isLive || wasLive) wasLive = isLive;
 });
 
