@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <limits>
 #include <optional>
 #include <system_error>
@@ -100,15 +101,19 @@ Task<http::Response> get_audit(CallerRequest request) {
       .result = reader.result("result")};
   const auto limit = reader.number("limit", is_csv ? kMaxCsv : kPage, is_csv ? kMaxCsv : kMaxPage);
   if (!reader.mistake().empty()) co_return api_error(400, reader.mistake());
-  const auto entries = co_await request.context.database.read(
-      request.deadline, [filter = std::move(filter), limit](store::Connection& connection) {
-        return list_audit(connection, filter, limit);
-      });
+  // One more shows that a file is cut.
+  auto entries = co_await request.context.database.read(
+      request.deadline,
+      [filter = std::move(filter), most = is_csv ? limit + 1 : limit](
+          store::Connection& connection) { return list_audit(connection, filter, most); });
   if (!entries) co_return api_error(entries.error());
   if (is_csv) {
+    const bool is_cut = entries->size() > static_cast<std::size_t>(limit);
+    if (is_cut) entries->pop_back();
+    const std::string name = is_cut ? "audit-newest-" + std::to_string(limit) : "audit";
     co_return http::Response{
         .headers = {{"Content-Type", "text/csv; charset=utf-8"},
-                    {"Content-Disposition", "attachment; filename=\"audit.csv\""},
+                    {"Content-Disposition", "attachment; filename=\"" + name + ".csv\""},
                     {"Cache-Control", "no-store"}},
         .body = audit_csv(*entries)};
   }

@@ -1,5 +1,7 @@
 #include "control-plane/accounts/audit_routes.hpp"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 
 #include "control-plane/accounts/routes_fixture.hpp"
@@ -47,6 +49,12 @@ TEST(AuditRoutes, ChangesAndRefusalsAreListed) {
     EXPECT_EQ(csv.headers.find("Content-Type"), "text/csv; charset=utf-8");
     EXPECT_THAT(csv.body, HasSubstr("\"POST /api/auth/key\""));
     EXPECT_THAT(csv.body, testing::Not(HasSubstr(make.body))) << "the key itself";
+    EXPECT_EQ(csv.headers.find("Content-Disposition"), "attachment; filename=\"audit.csv\"");
+    const auto cut =
+        co_await fixture.get("/console/api/v1/audit?format=csv&limit=1", fixture.sample.ann_key);
+    EXPECT_EQ(cut.headers.find("Content-Disposition"),
+              "attachment; filename=\"audit-newest-1.csv\"");
+    EXPECT_EQ(std::ranges::count(cut.body, '\n'), 2) << "the names and an entry: " << cut.body;
   });
 }
 

@@ -75,7 +75,7 @@ export function AuditPage() {
       <header class="title">
         <h1>Audit log</h1>
         <span class="grow" />
-        <a class="button" href={`/console/api/v1/audit?${csv.toString()}`} download="audit.csv">Export CSV</a>
+        <a class="button" href={`/console/api/v1/audit?${csv.toString()}`} download="audit.csv" title="The newest 50,000 entries of this choice at most. A file that is cut is called audit-newest-50000.csv.">Export CSV</a>
       </header>
       <form class="row" role="search" onSubmit={(event) => event.preventDefault()}>
         <label>Result
