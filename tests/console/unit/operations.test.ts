@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { operationAt } from '../../../apps/control-plane/console/src/pages/application/actions/operation';
-import { begunSince, choices, chosenOf, endedOperation, idOf, isAutomated, newOperation, previewOf, previewText, rightOf, running, starter, type LiveResource, type LiveState, type Operation } from '../../../apps/control-plane/console/src/pages/application/actions/operations';
+import { begunSince, choices, chosenOf, endedOperation, firstTarget, idOf, isAutomated, newOperation, previewOf, previewText, rightOf, running, starter, targetsOf, type LiveResource, type LiveState, type Operation } from '../../../apps/control-plane/console/src/pages/application/actions/operations';
 import type { Release } from '../../../apps/control-plane/console/src/pages/application/types';
 
 const resource = (kind: string, name: string, change: Partial<LiveResource> = {}): LiveResource =>
@@ -37,11 +37,24 @@ describe('objects of a sync', () => {
   });
 });
 
+describe('a rollback', () => {
+  const releases = [{ historyId: 1, current: true }, { historyId: 0, current: false }];
+  it('goes to the first deployment, too, which is no. 0', () => {
+    expect(targetsOf(releases)).toEqual([{ historyId: 0, current: false }]);
+    expect(firstTarget(targetsOf(releases), null)).toBe(0);
+  });
+  it('goes to the one that was wanted, else to the newest, and nowhere before they are known', () => {
+    const targets = [{ historyId: 5 }, { historyId: 4 }, { historyId: 0 }];
+    expect([4, 0, null, 9].map((wanted) => firstTarget(targets, wanted))).toEqual([4, 0, 5, 5]);
+    expect(firstTarget([], 0)).toBeUndefined();
+  });
+});
+
 describe('the address of an operation', () => {
   const last = { phase: 'Running', message: null, startedAt: '2026-11-27T10:00:00Z', finishedAt: null, revision: 'abc', initiatedBy: 'dana' };
   const release = { historyId: 7, syncOperationRevision: 'def', operationState: { phase: 'Succeeded', message: 'done', startedAt: '2026-11-26T10:00:00.000Z', finishedAt: '2026-11-26T10:01:00Z', initiatedBy: 'ann' } } as Release;
   it('finds the last one and that of a deployment, and says what else it may be', () => {
-    expect(operationAt({ operation: last }, [release], '2026-11-27T10:00:00.000Z')).toMatchObject({ phase: 'Running', revision: 'abc', by: 'dana', historyId: 0 });
+    expect(operationAt({ operation: last }, [release], '2026-11-27T10:00:00.000Z')).toMatchObject({ phase: 'Running', revision: 'abc', by: 'dana', historyId: null });
     expect(operationAt({ operation: last }, [release], '2026-11-26T10:00:00Z')).toMatchObject({ phase: 'Succeeded', message: 'done', revision: 'def', historyId: 7 });
     expect(operationAt({ operation: last }, [release], '2026-11-27T11:00:00Z')).toBe('later');
     expect(operationAt({ operation: last }, [release], '2026-11-20T11:00:00Z')).toBe('earlier');

@@ -63,7 +63,7 @@ export function ActionBar({ app, name, releases, after }: { app: ApplicationDeta
       {now === 'sync' && <SyncPanel {...panelOf} />}
       {now === 'refresh' && <RefreshPanel {...panelOf} />}
       {now === 'terminate' && <TerminatePanel {...panelOf} />}
-      {now === 'rollback' && <RollbackPanel {...panelOf} releases={releases} wanted={Number(query.get('to') ?? 0)} />}
+      {now === 'rollback' && <RollbackPanel {...panelOf} releases={releases} wanted={query.get('to') ? Number(query.get('to')) : null} />}
       {now === 'delete' && <DeletePanel {...panelOf} />}
     </>
   );

@@ -13,7 +13,7 @@ export interface Shown {
   finishedAt: string | null;
   revision: string | null;
   by: string;
-  historyId: number; // of the deployment that it made; 0: it is not known
+  historyId: number | null; // of the deployment that it made; null: it is not known
 }
 
 /** Finds an operation in what is reported: the last one of the application, or that of a deployment. */
@@ -24,7 +24,7 @@ export function operationAt(app: Pick<ApplicationDetail, 'operation'>, releases:
   const operation = milliseconds(last?.startedAt) === wanted ? last : release?.operationState;
   if (wanted > 0 && operation) {
     const revision = operation === last ? last.revision : release?.syncOperationRevision;
-    return { phase: operation.phase ?? '', message: operation.message ?? '', finishedAt: operation.finishedAt, revision: revision ?? null, by: operation.initiatedBy ?? '', historyId: release?.historyId ?? 0 };
+    return { phase: operation.phase ?? '', message: operation.message ?? '', finishedAt: operation.finishedAt, revision: revision ?? null, by: operation.initiatedBy ?? '', historyId: release?.historyId ?? null };
   }
   return wanted > milliseconds(last?.startedAt) ? 'later' : 'earlier';
 }
@@ -41,7 +41,7 @@ export function OperationView({ app, releases, op }: { app: ApplicationDetail; r
         {found === 'earlier' && <p>It is not the last one, and no deployment of it is recorded.</p>}
         {typeof found === 'object' && (
           <>
-            <Facts facts={[['Phase', <Status value={word(found.phase)} />], ['By', found.by], ['Revision', <Revision value={found.revision} />], ['Ended', found.finishedAt && <Age at={found.finishedAt} ago />], ['Deployment', found.historyId > 0 && `no. ${found.historyId}`]]} />
+            <Facts facts={[['Phase', <Status value={word(found.phase)} />], ['By', found.by], ['Revision', <Revision value={found.revision} />], ['Ended', found.finishedAt && <Age at={found.finishedAt} ago />], ['Deployment', found.historyId !== null && `no. ${found.historyId}`]]} />
             {found.message && <p>{found.message}</p>}
           </>
         )}

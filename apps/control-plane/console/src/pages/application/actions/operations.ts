@@ -89,6 +89,16 @@ export function previewText(preview: Preview | null): string {
   return stays.length > 0 ? `${first} Leaves ${stays.length} that ${stays.length === 1 ? 'is' : 'are'} not in Git any more: ${listed(stays)}.` : first;
 }
 
+/** The deployments that a rollback can go to. Argo CD counts them from 0. */
+export function targetsOf<T extends { current: boolean | null; historyId: number }>(releases: readonly T[]): T[] {
+  return releases.filter((one) => !one.current);
+}
+
+/** The deployment that a rollback has chosen at first: the wanted one, or else the newest. Undefined: there is none. */
+export function firstTarget(targets: readonly { historyId: number }[], wanted: number | null): number | undefined {
+  return targets.some((one) => one.historyId === wanted) ? wanted! : targets[0]?.historyId;
+}
+
 /** Who began an operation. */
 export function starter(operation: Operation): string {
   const by = operation.operation?.initiatedBy;

@@ -1,5 +1,5 @@
 // The panels of an Application's actions. Each reads the live state first: it says what will happen, and that the runtime can be reached.
-import { useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 
 import { changeRuntime, readRuntime } from '../../../data/runtime';
 import { DELETE_APPLICATION, LIVE_STATE, REFRESH, ROLLBACK, SYNC, TERMINATE } from '../../../data/runtime_documents';
@@ -11,7 +11,7 @@ import { useReading, type Reading } from '../../../ui/read';
 import { Age, exact, milliseconds } from '../../../ui/time';
 import { pathOf, type Name } from '../links';
 import type { ApplicationDetail, Release } from '../types';
-import { begunSince, choices, chosenOf, endedOperation, idOf, isAutomated, newOperation, previewOf, previewText, running, starter, type LiveResource, type LiveState } from './operations';
+import { begunSince, choices, chosenOf, endedOperation, firstTarget, idOf, isAutomated, newOperation, previewOf, previewText, running, starter, targetsOf, type LiveResource, type LiveState } from './operations';
 import { Panel } from './panel';
 
 export const PLACE = 'action'; // of the results: beside the button of the open panel, or else beside those of the page
@@ -167,14 +167,17 @@ export function TerminatePanel({ name, actions, close, refused }: PanelOf) {
   );
 }
 
-export function RollbackPanel({ name, actions, close, refused, releases, wanted }: PanelOf & { releases: readonly Release[]; wanted: number }) {
+export function RollbackPanel({ name, actions, close, refused, releases, wanted }: PanelOf & { releases: readonly Release[]; wanted: number | null }) {
   const reading = useLiveState(name);
-  const targets = releases.filter((one) => !one.current && one.historyId > 0);
-  const [chosen, choose] = useState(targets.some((one) => one.historyId === wanted) ? wanted : targets[0]?.historyId ?? 0);
+  const targets = targetsOf(releases);
+  const first = firstTarget(targets, wanted);
+  const [chosen, choose] = useState(first);
+  // A panel that is opened by its address is there before the deployments are.
+  useEffect(() => { if (chosen === undefined) choose(first); }, [first]);
   const [prune, setPrune] = useState(false);
   const release = targets.find((one) => one.historyId === chosen);
   const commit = release?.application.status;
-  const why = refused || withoutState(reading) || (targets.length === 0 ? 'There is no earlier deployment to go back to.' : '')
+  const why = refused || withoutState(reading) || (targets.length === 0 ? 'There is no earlier deployment to go back to.' : release ? '' : 'Choose a deployment.')
     || (isAutomated(reading.value) ? 'Automated sync is on, so a rollback would be undone at once. Revert the commit in Git, or switch automated sync off there first.' : '') || busyText(reading.value);
   const act = () => orLookAgain(actions.run(PLACE, 'roll back', () => changeRuntime(name.runtime, ROLLBACK, { ...namesOf(name), historyId: chosen, prune }),
     `Argo CD goes back to deployment no. ${chosen}. The application is OutOfSync then, since Git wants another revision.`, PLACE, async () => newOperation(reading.value, await readState(name))), reading);
