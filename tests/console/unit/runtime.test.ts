@@ -96,7 +96,7 @@ describe('a question to a runtime', () => {
   });
   it('was not sent when the control plane gives no token', async () => {
     script([json({ message: 'The runtime prod has registered no address.' }, 409)], [data]);
-    expect(await module.askRuntime('prod', SYNC)).toMatchObject({ kind: 'refused', by: 'The control plane', text: 'The runtime prod has registered no address. Nothing was changed.' });
+    expect(await module.askRuntime('prod', SYNC)).toMatchObject({ kind: 'refused', by: 'The control plane', help: 'access modes', text: 'The runtime prod has registered no address. Nothing was changed.' });
     script([down], [data]);
     expect(await module.askRuntime('prod', SYNC)).toMatchObject({ kind: 'failed', text: expect.stringContaining('Nothing was changed.') });
     script([json({ message: 'Unauthorized' }, 401)], [data]);

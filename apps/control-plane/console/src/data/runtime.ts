@@ -174,6 +174,7 @@ function withoutToken(failure: Failure, isChange: boolean): Problem {
   const nothing = isChange ? ' Nothing was changed.' : '';
   const text = failure.kind === 'unreachable' ? `The control plane did not answer, so that the runtime was not asked.${nothing}` : `${sentence(failure.message)}${nothing}`;
   return { kind: isRefusal ? 'refused' : 'failed', failure: failure.kind, status: failure.status, code: '', requestId: failure.requestId, text,
+    ...(failure.status === 409 && { help: 'access modes' }), // it has no address that browsers can use
     ...(isRefusal && { by: 'The control plane' }), ...(failure.kind === 'signed-out' && { allows: 'Sign in again, then repeat it.' }) };
 }
 
