@@ -50,6 +50,22 @@ test('an error inside of an answer has the id, too, and leaves the rest of the p
   await page.getByRole('heading', { name: 'api', level: 1 }).waitFor();
 });
 
+test('without a runtime the pages lead to all that is needed for one', async ({ page }) => {
+  const none = { edges: [], pageInfo: { endCursor: null, hasNextPage: false } };
+  await page.route(GRAPHQL, (route) => {
+    const asked = route.request().postDataJSON().query;
+    if (asked.startsWith('query Applications')) return route.fulfill({ json: { data: { applications: none } } });
+    return asked.startsWith('query Runtimes') ? route.fulfill({ json: { data: { runtimes: none } } }) : route.continue();
+  });
+  await signIn(page);
+  await page.getByRole('heading', { name: 'No applications yet' }).waitFor();
+  await page.getByRole('link', { name: 'The page of the runtimes' }).click();
+  await page.getByRole('heading', { name: 'No runtimes yet' }).waitFor();
+  await page.getByRole('link', { name: 'Access, Tokens' }).waitFor();
+  const commands = await page.getByLabel('Command', { exact: true }).allInnerTexts();
+  assert.deepEqual(commands.map((text) => text.split(' ', 1)[0]), ['kubectl', 'helm']);
+});
+
 test('a refusal and an answer that is no list have the id', async ({ page, expect }) => {
   expect(/403/);
   await signIn(page);

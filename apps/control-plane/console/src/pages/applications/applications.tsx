@@ -13,9 +13,8 @@ import { narrowest, without } from '../../store/filter';
 import { applications, loadState, offline, pulse, readings } from '../../store/state';
 import { HelpLink } from '../../ui/help_link';
 import { lazy } from '../../ui/lazy';
-import { Command, Copy, Empty, Failed, Loading } from '../../ui/parts';
+import { Copy, Empty, Failed, Loading } from '../../ui/parts';
 import { clock } from '../../ui/time';
-import { INSTALL } from '../runtimes/install';
 import { applicationPath, COLUMNS, columnsOf } from './columns';
 import { Facets } from './facets';
 import { FilterField } from './filter_field';
@@ -53,9 +52,8 @@ function NothingMatches({ text, set }: { text: string; set: (text: string) => vo
 function NothingExists() {
   return (
     <Empty title="No applications yet">
-      <p>An application appears here as soon as a runtime reports it. Add a runtime to a cluster:</p>
-      <Command text={INSTALL} />
-      <p><HelpLink help="install runtime">How a runtime is installed</HelpLink></p>
+      <p>An application appears here as soon as a runtime reports it. <a href="/runtimes">The page of the runtimes</a> shows which there are, and how to add one.</p>
+      <p>Is there a runtime, but its Argo CD has no application yet? <HelpLink help="quickstart application">How to make the first one</HelpLink></p>
       <p class="mute">If your account has runtimes with applications, a rule may keep you from seeing them. Ask an administrator.</p>
     </Empty>
   );

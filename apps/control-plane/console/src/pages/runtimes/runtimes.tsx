@@ -68,14 +68,21 @@ function Healths({ runtime }: { runtime: string }) {
   );
 }
 
+/** The steps that add a runtime. Without the token of the first one, the command installs a runtime that never registers. */
+function InstallSteps({ command = INSTALL }: { command?: string }) {
+  return (
+    <ol class="steps">
+      <li>Create a token under <a href="/access/tokens">Access, Tokens</a>, and write it to the file <code>user-token</code>. By it the runtime registers itself.<Command text={TOKEN_COMMAND} /></li>
+      <li>Install the chart in the cluster, beside its Argo CD. The image registry is yours.<Command text={command} /></li>
+      <li>The runtime appears on this page with its first report, usually within a minute.</li>
+    </ol>
+  );
+}
+
 function AddRuntime({ close }: { close: () => void }) {
   return (
     <Dialog title="Add a runtime" close={close}>
-      <ol class="steps">
-        <li>Create a token under <a href="/access/tokens">Access, Tokens</a>, and write it to the file <code>user-token</code>. By it the runtime registers itself.<Command text={TOKEN_COMMAND} /></li>
-        <li>Install the chart in the cluster, beside its Argo CD. The image registry is yours.<Command text={INSTALL} /></li>
-        <li>The runtime appears on this page with its first report, usually within a minute.</li>
-      </ol>
+      <InstallSteps />
       <p class="mute small">This logs in to Argo CD as its first user. An account with the rights that it needs is better: <HelpLink help="argo cd account rights">see the documents</HelpLink>.</p>
     </Dialog>
   );
@@ -103,9 +110,8 @@ export function RuntimesPage() {
       {reading.value && rows.length === 0 && (
         <Empty title="No runtimes yet">
           <p>A runtime runs beside the Argo CD of a cluster and reports what happens there. Install one:</p>
-          <Command text={INSTALL} />
+          <InstallSteps />
           <p><HelpLink help="install runtime">How a runtime is installed</HelpLink></p>
-          <p class="mute">This page waits: the runtime appears with its first report.</p>
         </Empty>
       )}
       {rows.length > 0 && (
@@ -248,7 +254,7 @@ export function RuntimePage({ parameters }: { parameters: Record<string, string>
       {reading.value && !runtime && (
         <Empty title={`There is no runtime ${name}`}>
           <p>It was removed, never registered, or you may not see it.</p>
-          {isRuntimeName(name) ? <><p>To add it:</p><Command text={installCommand(location.origin, name)} /></>
+          {isRuntimeName(name) ? <><p>To add it:</p><InstallSteps command={installCommand(location.origin, name)} /></>
             : <p>None can have this name: it has 1 to 63 lower-case letters, digits and hyphens, with no hyphen at an end.</p>}
         </Empty>
       )}
