@@ -158,8 +158,11 @@ cli::Command add() {
            call.console.err << "There is a runtime of that name: a second installation would take "
                                "its place.\n";
          }
-         call.console.err << "The file user-token has an API key: gitopsctl token list. A chart's "
-                             "values are explained in docs/get-started/quickstart.md.\n";
+         call.console.err
+             << "The file user-token has an API key of yours: gitopsctl token create " +
+                    settings->name +
+                    " >user-token\nThe chart's values are explained in "
+                    "docs/get-started/quickstart.md.\n";
          call.console.out << kTokenCommand << '\n'
                           << install_command(address_for_pods(call.server.context().url),
                                              settings->name)

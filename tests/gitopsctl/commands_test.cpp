@@ -306,7 +306,9 @@ TEST_F(Commands, ARuntimeIsNotAddedByANameThatIsRefusedLater) {
     EXPECT_THAT(result.err, HasSubstr("RUNTIME has 1 to 63 lower-case letters")) << name;
     EXPECT_THAT(result.out, IsEmpty()) << name;
   }
-  EXPECT_EQ(call({"runtime", "add", "eu-1"}).exit_code, 0);
+  const auto added = call({"runtime", "add", "eu-1"});
+  EXPECT_EQ(added.exit_code, 0);
+  EXPECT_THAT(added.err, HasSubstr("gitopsctl token create eu-1 >user-token")) << "how to get it";
 }
 
 TEST_F(Commands, ARuntimeIsRemovedWhenThatIsConfirmed) {
