@@ -1,11 +1,42 @@
 #include "gitopsctl/log_lines.hpp"
 
+#include <cstddef>
+#include <string>
+#include <string_view>
+
 #include <nlohmann/json.hpp>
 
 #include "common/core/json_value.hpp"
 #include "common/http/url.hpp"
 
 namespace gitops::ctl {
+
+namespace {
+
+bool is_between(char c, char first, char last) {
+  return c >= first && c <= last;
+}
+
+// Returns a line without the colours and movements of terminals (ECMA-48, 5.4), of which printable()
+// would leave "[31m".
+std::string without_colours(std::string_view line) {
+  std::string out;
+  for (std::size_t i = 0; i < line.size();) {
+    std::size_t end = i + 2;
+    if (line.substr(i).starts_with("\x1b[")) {
+      while (end < line.size() && is_between(line[end], '0', '?')) ++end;
+      while (end < line.size() && is_between(line[end], ' ', '/')) ++end;
+      if (end < line.size() && is_between(line[end], '@', '~')) {
+        i = end + 1;
+        continue;
+      }
+    }
+    out += line[i++];
+  }
+  return out;
+}
+
+}  // namespace
 
 void LogSettings::add_to(ConfigReader& reader, std::string_view filter_help) {
   reader.add({.flag = "follow", .help = "Go on with new lines, until Ctrl-C", .letter = 'f'},
@@ -41,7 +72,8 @@ Task<Result<int>> print_log(Call& call, const std::string& runtime,
         }
         const Json line = parse_json_object(event.data);
         if (line.is_object()) {
-          call.console.out << text_at(line, {"podName"}) << "  " << text_at(line, {"content"})
+          call.console.out << text_at(line, {"podName"}) << "  "
+                           << cli::printable(without_colours(string_at(line, {"content"})))
                            << std::endl;
         }
         return true;

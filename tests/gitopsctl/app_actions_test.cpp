@@ -136,11 +136,12 @@ TEST_F(AppActions, WhatIsMissingIsNotAskedFor) {
 TEST_F(AppActions, LogsAreLinesWithoutEscapes) {
   constexpr const char* kStream = "Content-Type: text/event-stream\r\n";
   const std::string line =
-      "event: log\ndata: {\"podName\":\"ui-1\",\"content\":\"a \\u001b[31mline\"}\n\n";
+      "event: log\ndata: {\"podName\":\"ui-1\",\"content\":\"a \\u001b[1;31mli\\u001b[0mne [31m] "
+      "\\u001b]0;x\"}\n\n";
   bed().answer_with("200 OK", kStream, line + line + "event: end\ndata: {}\n\n");
   const auto whole = call({"app", "logs", "shop", "--tail=5", "--pod=ui-1"});
   EXPECT_EQ(whole.exit_code, 0) << whole.err;
-  EXPECT_EQ(whole.out, "ui-1  a  [31mline\nui-1  a  [31mline\n");
+  EXPECT_EQ(whole.out, "ui-1  a line [31m]  ]0;x\nui-1  a line [31m]  ]0;x\n");
   EXPECT_THAT(bed().app_proxy().requests().back().target(),
               AllOf(StartsWith("/app-proxy/api/applications/logs?applicationName=shop&"
                                "appNamespace=argocd&podName=ui-1"),
