@@ -172,7 +172,7 @@ cli::Command login() {
           "--token-file\n"
           "the key stays in that file, which each command reads. Nothing is stored unless the "
           "control\n"
-          "plane accepts the key. The console makes keys: Access, API keys.\n\n"
+          "plane accepts the key. The console makes keys: Access, Tokens.\n\n"
           "Examples:\n"
           "  gitopsctl login https://gitops.example.com\n"
           "  gitopsctl login https://gitops.example.com --name prod --token-file "

@@ -164,9 +164,10 @@ Task<Result<http::Url>> Server::runtime_url(const std::string& runtime) {
   auto host = string_at(*data, {"runtime", "internalIngressHost"});
   if (host.empty()) host = string_at(*data, {"runtime", "ingressHost"});
   if (host.empty()) {
-    co_return fail(
-        ErrorCode::unsupported,
-        "runtime " + runtime + " has no ingress host, so its app-proxy cannot be reached");
+    co_return fail(ErrorCode::unsupported,
+                   "runtime " + runtime +
+                       " has no ingress host, so its app-proxy cannot be reached; "
+                       "docs/guides/access-modes.md gives it one");
   }
   auto url = http::parse_url(host);
   if (!url) co_return fail("the ingress host of runtime " + runtime, url.error());

@@ -129,7 +129,8 @@ TEST_F(AppActions, WhatIsMissingIsNotAskedFor) {
   EXPECT_EQ(call({"app", "rollback", "shop", "three"}).exit_code, 2);
   const auto silent = call({"app", "sync", "quiet"});
   EXPECT_EQ(silent.exit_code, 5);
-  EXPECT_THAT(silent.err, HasSubstr("has no ingress host"));
+  EXPECT_THAT(silent.err, AllOf(HasSubstr("has no ingress host"),
+                                HasSubstr("docs/guides/access-modes.md gives it one")));
   EXPECT_TRUE(bed().app_proxy().requests().empty());
 }
 
