@@ -271,7 +271,13 @@ class ClusterReader {
     std::string text;
     for (std::size_t read = 0; read < kMaxLogRead;) {
       auto some = co_await log->read_some();
-      if (!some) co_return std::unexpected(some.error());
+      if (!some && text.empty()) co_return std::unexpected(some.error());
+      if (!some) {
+        // The part that was read may be all that there will ever be.
+        text += (text.ends_with('\n') ? "" : "\n") + std::string("[the end could not be read: ") +
+                some.error().message + "]\n";
+        break;
+      }
       if (some->empty()) break;
       read += some->size();
       text += *some;

@@ -460,11 +460,17 @@ Task<> FakeKubeApi::serve_log(http::Exchange& exchange, const KubeTarget& target
     if (auto sent = co_await exchange.reply(std::move(*refused)); !sent) co_return;
     co_return;
   }
+  // The connection of a log with this annotation breaks before its end.
+  const bool is_cut = (*pod)
+                          ->json.value("metadata", Json::object())
+                          .value("annotations", Json::object())
+                          .contains("fake.test/cut-log");
   std::string_view text = pod_log_;
   if (query.has("tailLines")) text = tail_of(text, parse_size(query.get("tailLines")));
   if (query.has("limitBytes")) text = text.substr(0, parse_size(query.get("limitBytes")));
   auto sent = co_await exchange.start(plain({}));
   if (sent && !text.empty()) sent = co_await exchange.write(std::string(text));
+  if (is_cut) co_return;
   std::size_t shown = pod_log_.size();
   while (sent && query.get("follow") == "true") {
     co_await wait_for_change(kNever);

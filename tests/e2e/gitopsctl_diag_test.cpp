@@ -166,6 +166,24 @@ TEST(GitopsctlDiag, WhatCannotBeReadIsNotKnown) {
   });
 }
 
+TEST(GitopsctlDiag, ALogWhoseEndCannotBeReadIsKept) {
+  on_harness([](GitopsctlHarness& harness) -> Task<> {
+    install(harness.kube);
+    const json selected{{"app.kubernetes.io/name", "reporter"},
+                        {"app.kubernetes.io/instance", "rt"}};
+    auto about = metadata("reporter-0", selected);
+    about["annotations"]["fake.test/cut-log"] = "true";
+    harness.kube.put(k8s::resources::kPods,
+                     {{"metadata", about}, {"spec", {{"containers", {container()}}}}});
+    const std::string path = harness.folder / "bundle.tar.gz";
+    const auto result = co_await harness.call({"diag", "-n", "gitops", "--output", path});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(file_in(path, "log-reporter.txt"),
+                AllOf(HasSubstr("a last line that is kept\n[the end could not be read: "),
+                      Not(HasSubstr("canary"))));
+  });
+}
+
 TEST(GitopsctlDiag, NeedsNeitherAClusterNorAControlPlane) {
   on_harness([](GitopsctlHarness& harness) -> Task<> {
     harness.environment["KUBECONFIG"] = harness.folder / "none";
