@@ -20,6 +20,9 @@ using std::chrono::seconds;
 const k8s::Resource kEvents{"", "v1", "events", "Event"};
 constexpr std::uint64_t kArchiveLines = 50'000;
 
+constexpr std::string_view kArgoCd =
+    "Argo CD; set app-proxy.actions.enabled in the values of its chart, or ARGO_CD_URL";
+
 Error not_configured(std::string_view what) {
   return {.code = ErrorCode::unavailable,
           .message = "the runtime is not configured for " + std::string(what),
@@ -91,7 +94,7 @@ LogStreams::Feed LogStreams::argo_feed(OpenedLogs opened, const Caller& caller,
 Task<Result<LogStreams::Feed>> LogStreams::application(const Caller& caller, argo::AppRef app,
                                                        argo::ResourceRef of, LogChoice choice,
                                                        Deadline deadline) {
-  if (!applications_) co_return std::unexpected(not_configured("Argo CD; set ARGO_CD_URL"));
+  if (!applications_) co_return std::unexpected(not_configured(kArgoCd));
   auto slot = take_slot();
   if (!slot) co_return std::unexpected(std::move(slot.error()));
   auto filter = filter_of(choice, wall_now());
@@ -204,7 +207,7 @@ Task<Result<LogStreams::Feed>> LogStreams::events(const Caller& caller, EventsOw
   }
   StillAllowed still_allowed;
   if (!owner.app.name.empty()) {
-    if (!applications_) co_return std::unexpected(not_configured("Argo CD; set ARGO_CD_URL"));
+    if (!applications_) co_return std::unexpected(not_configured(kArgoCd));
     const auto found =
         co_await applications_->permitted_object(*caller.user, std::move(owner.app), of, deadline);
     if (!found) co_return std::unexpected(found.error());

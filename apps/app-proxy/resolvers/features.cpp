@@ -22,8 +22,10 @@ Error not_available(Feature feature) {
     case Feature::rollouts:
       return because("the runtime has no access to its Kubernetes API server; see its log");
     case Feature::applications:
-      return because("the runtime is not configured for an Argo CD; set ARGO_CD_URL",
-                     action_errors::kNotAvailable);
+      return because(
+          "the runtime is not configured for an Argo CD; set app-proxy.actions.enabled in the "
+          "values of its chart, or ARGO_CD_URL",
+          action_errors::kNotAvailable);
     case Feature::workflows:
       return because("the runtime is not configured for Argo Workflows; set ARGO_WORKFLOWS_URL",
                      action_errors::kNotAvailable);

@@ -43,6 +43,12 @@ TEST(Refusals, AFieldForAdministratorsSaysSoAndAnObjectIsHidden) {
   });
 }
 
+// The values of the chart do not have the variable of the program.
+TEST(Refusals, ARuntimeThatMayNotActSaysByWhichValueItMay) {
+  const auto error = not_available(Feature::applications);
+  EXPECT_TRUE(error.message.contains("app-proxy.actions.enabled")) << error.message;
+}
+
 struct Clones {
   int count = 3;
 };

@@ -115,6 +115,7 @@ describe('a refusal', () => {
     ['only an administrator of the account may do this', { code: 'FORBIDDEN', statusCode: 403 }, 'The runtime', 'An administrator'],
     ['cannot sync: blocked by sync window', { code: 'INVALID_ARGUMENT', statusCode: 400 }, 'A sync window', 'Wait until'],
     ['Argo CD does not let the runtime do this', { code: 'ARGO_NOT_AVAILABLE', statusCode: 503 }, 'Argo CD', 'the account of the runtime'],
+    ['the runtime is not configured for an Argo CD; set app-proxy.actions.enabled', { code: 'ARGO_NOT_AVAILABLE', statusCode: 503 }, 'The runtime', ''],
     ['application not found', { code: 'NOT_FOUND_ERROR', statusCode: 404 }, 'Argo CD', ''],
   ];
   it.each(cases)('%s says who and what would allow it', async (message, extensions, by, allows) => {

@@ -89,6 +89,8 @@ export function problemOf({ message, code, status, requestId }: Said, runtime: s
   if (code === 'ARGO_NOT_AVAILABLE' && message.includes('does not let the runtime')) {
     return refused('Argo CD', message, 'Whoever manages Argo CD gives the account of the runtime this right.');
   }
+  // It is said before anything is tried: by its values the runtime lets nobody act.
+  if (code === 'ARGO_NOT_AVAILABLE' && message.includes('is not configured for')) return refused('The runtime', message, '', 'let users act');
   if (status >= 400 && status < 500) return refused(OWN_CODES.includes(code) ? 'The runtime' : 'Argo CD', message, '');
   // The check of the rules comes before every action. A proxy says 503, too, when it has lost an answer.
   const isBefore = status === 503 && code !== 'ARGO_NOT_AVAILABLE' && code !== FOREIGN;
