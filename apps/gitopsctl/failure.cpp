@@ -34,7 +34,18 @@ int status_of(const Json& entry) {
   return 0;
 }
 
+// Whether an app-proxy says that nothing was tried, or that Argo CD has refused it, although its status is 503.
+bool is_argo_refusal(const Json& entry) {
+  const auto message = string_at(entry, {"message"});
+  return string_at(entry, {"extensions", "code"}) == "ARGO_NOT_AVAILABLE" &&
+         (message.contains("is not configured for") ||
+          message.contains("does not let the runtime"));
+}
+
 Error error_of(const Json& entry) {
+  if (is_argo_refusal(entry)) {
+    return {.code = ErrorCode::unsupported, .message = shortened(string_at(entry, {"message"}))};
+  }
   const int status = status_of(entry);
   return {.code = status >= 400 ? error_code_of_status(status) : ErrorCode::internal,
           .message = shortened(string_at(entry, {"message"})),
