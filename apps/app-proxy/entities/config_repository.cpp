@@ -9,7 +9,7 @@ Result<ConfigRepository> RuntimeFiles::repository() const {
   if (specifier.empty()) {
     return fail(ErrorCode::unavailable,
                 "the account has no shared configuration repository, or the control plane has "
-                "not told it yet");
+                "not told it yet; an administrator sets it there by updateCsdpSettings");
   }
   auto at = parse_specifier(specifier, scheme);
   if (!at) {

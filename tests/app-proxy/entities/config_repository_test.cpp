@@ -19,6 +19,13 @@ TEST(ConfigRepository, TellsThatTheRuntimeWasRemoved) {
   EXPECT_TRUE(copy.repository()->is_being_removed);
 }
 
+TEST(ConfigRepository, SaysHowAnAccountGetsOne) {
+  const RuntimeFiles files{};
+  const auto repository = files.repository();
+  ASSERT_FALSE(repository);
+  EXPECT_TRUE(repository.error().message.contains("updateCsdpSettings"));
+}
+
 TEST(ConfigRepository, NamesAreDnsLabels) {
   EXPECT_TRUE(check_entity_name("shop-2"));
   for (const std::string name :
