@@ -4,6 +4,8 @@
 #include <cctype>
 #include <memory>
 #include <set>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -35,14 +37,22 @@ std::string presence_of(const Json& app) {
   return presence == "LIVE" ? std::string() : presence;
 }
 
+// A column with a state. That of an Application which is not reported any more is of then, and not known now.
+Column current_state_column(std::string header, std::string_view member) {
+  return {.header = std::move(header), .cell = [member](const Json& app, WallTime /*now*/) {
+            const bool is_known = text_at(app, {"presence"}) != "STALE";
+            return state_cell(is_known ? text_at(app, {member}) : std::string());
+          }};
+}
+
 Sheet app_sheet() {
   return {
       .schema = "gitopsctl/apps/v1",
       .columns =
           {text_column("RUNTIME", {"metadata", "runtime"}),
            text_column("NAMESPACE", {"metadata", "namespace"}),
-           text_column("NAME", {"metadata", "name"}), state_column("SYNC", {"syncStatus"}),
-           state_column("HEALTH", {"healthStatus"}),
+           text_column("NAME", {"metadata", "name"}), current_state_column("SYNC", "syncStatus"),
+           current_state_column("HEALTH", "healthStatus"),
            own_column("REVISION", [](const Json& app) { return revision_at(app, {"revision"}); }),
            age_column("CHANGED", {"updatedAt"}),
            own_column(

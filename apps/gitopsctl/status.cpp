@@ -21,9 +21,13 @@ struct Counts {
   std::map<std::string, std::size_t> health = {};
 };
 
+bool is_stale(const Json& app) {
+  return text_at(app, {"presence"}) == "STALE";
+}
+
 bool is_bad(const Json& app) {
   const auto health = text_at(app, {"healthStatus"});
-  return health == "DEGRADED" || health == "MISSING";
+  return !is_stale(app) && (health == "DEGRADED" || health == "MISSING");
 }
 
 std::map<std::string, Counts> count(const std::vector<Json>& apps) {
@@ -31,6 +35,8 @@ std::map<std::string, Counts> count(const std::vector<Json>& apps) {
   for (const Json& app : apps) {
     Counts& of = counts[text_at(app, {"metadata", "runtime"})];
     ++of.all;
+    // The state of one that is not reported any more is of then.
+    if (is_stale(app)) continue;
     ++of.health[text_at(app, {"healthStatus"})];
     if (text_at(app, {"syncStatus"}) == "OUT_OF_SYNC") ++of.out_of_sync;
     if (text_at(app, {"operationState", "phase"}) == "Running") ++of.running;

@@ -246,6 +246,27 @@ TEST(ListEvents, SaysThatThereAreMore) {
   EXPECT_EQ(result.err, "1 are shown, and there are more; with --limit 0 all are listed\n");
 }
 
+TEST(AppList, WhatIsNotReportedAnyMoreIsNotCalledHealthy) {
+  const auto node = [](const std::string& name, const std::string& presence) {
+    return R"({"node":{"metadata":{"runtime":"prod","namespace":"a","name":")" + name +
+           R"("},"syncStatus":"SYNCED","healthStatus":"HEALTHY","presence":")" + presence +
+           R"("}})";
+  };
+  const std::string apps = R"({"data":{"applications":{"edges":[)" + node("shop", "LIVE") + "," +
+                           node("old", "STALE") + R"(],"pageInfo":{"hasNextPage":false}}}})";
+  Script list(Answers{{kJson, apps}});
+  const auto listed = list.run({"app", "list"});
+  EXPECT_THAT(listed.out, HasSubstr("Synced   Healthy")) << listed.err;
+  EXPECT_THAT(listed.out, HasSubstr("Unknown  Unknown"));
+  const std::string runtimes =
+      R"({"data":{"runtimes":{"edges":[{"node":{"metadata":{"name":"prod"},"available":true}}],)"
+      R"("pageInfo":{"hasNextPage":false}}}})";
+  Script script(Answers{{kJson, runtimes}, {kJson, apps}});
+  const auto status = script.run({"status", "-o", "json"});
+  EXPECT_THAT(status.out, HasSubstr("\"applications\": 2")) << status.err;
+  EXPECT_THAT(status.out, HasSubstr("\"healthy\": 1"));
+}
+
 // Else `app sync && app wait` would be done at once with an Application that was synced before.
 TEST(AppSync, EndsWhenItsOperationIsReported) {
   const auto answer = [](const std::string& started) {
