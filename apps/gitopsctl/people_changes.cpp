@@ -145,7 +145,11 @@ cli::Command add_user() {
          if (!answer) co_return tell_outcome(call, answer, "", "gitopsctl user list");
          auto link = string_at(*answer, {"inviteUrl"});
          // A server that does not know its own address sends the path.
-         if (link.starts_with('/')) link.insert(0, call.server.context().url);
+         if (link.starts_with('/')) {
+           auto base = call.server.context().url;
+           while (base.ends_with('/')) base.pop_back();
+           link.insert(0, base);
+         }
          if (link.empty() && id_of(*answer).empty()) {
            co_return tell_outcome(call, fail(ErrorCode::protocol, "the answer has no invitation"),
                                   "", "gitopsctl user list");

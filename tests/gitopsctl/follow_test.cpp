@@ -101,13 +101,16 @@ class Script {
  public:
   explicit Script(Answers answers) : answers_(std::move(answers)) {}
 
+  [[nodiscard]] std::string address() const {
+    return "http://127.0.0.1:" + std::to_string(server_.port());
+  }
   CommandResult run(std::vector<std::string> words) {
     words.insert(words.begin(), std::string(GITOPS_BIN_DIR) + "/gitopsctl");
     return run_command(words,
                        {{"HTTP_PROXY", std::nullopt},
                         {"http_proxy", std::nullopt},
                         {"HOME", "/nowhere"},
-                        {"CODEFRESH_URL", "http://127.0.0.1:" + std::to_string(server_.port())},
+                        {"CODEFRESH_URL", address()},
                         {"CODEFRESH_TOKEN", "key"}},
                        {}, kLimit);
   }
@@ -330,6 +333,16 @@ TEST(AppWait, WhatMayBeOldIsNotAsWanted) {
   const auto lost = stale.run({"app", "wait", "prod/argocd/shop", "--timeout=2s"});
   EXPECT_EQ(lost.exit_code, 1) << lost.out;
   EXPECT_THAT(lost.err, HasSubstr("it is not reported any more"));
+}
+
+TEST(UserAdd, TheLinkIsOneAlsoForAnAddressWithASlashAtItsEnd) {
+  Script script(Answers{
+      {kJson, R"({"data":{"me":{"activeAccount":{"id":"acme"}}}})"},
+      {kJson, R"({"_id":"u1","userName":"ann","inviteUrl":"/invitation?token=canary-1"})"}});
+  const auto result = script.run(
+      {"user", "add", "ann@example.test", "--control-plane-url", script.address() + "/"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, script.address() + "/invitation?token=canary-1\n");
 }
 
 // The root wants two Applications, and one of them has not been reported.
