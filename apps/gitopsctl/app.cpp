@@ -37,7 +37,7 @@ std::string presence_of(const Json& app) {
   return presence == "LIVE" ? std::string() : presence;
 }
 
-// A column with a state. That of an Application which is not reported any more is of then, and not known now.
+// A column with a state. That of an Application which is not reported any more is not known now.
 Column current_state_column(std::string header, std::string_view member) {
   return {.header = std::move(header), .cell = [member](const Json& app, WallTime /*now*/) {
             const bool is_known = text_at(app, {"presence"}) != "STALE";

@@ -36,7 +36,8 @@ Task<std::optional<std::string>> operation_start(Server& server, AppName name) {
   co_return text_at(*app, {"operationState", "startedAt"});
 }
 
-// Waits until an operation that has begun is reported: `app wait` would take the state before it for its end.
+// Waits until an operation that has begun is reported: `app wait` would take the state before it
+// for its end.
 // `before` is that of the operation before it.
 Task<> wait_for_report(Call& call, AppName name, std::string before) {
   call.console.out << std::flush;

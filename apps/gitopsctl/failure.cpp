@@ -34,7 +34,7 @@ int status_of(const Json& entry) {
   return 0;
 }
 
-// Whether an app-proxy says that nothing was tried, or that Argo CD has refused it, although its status is 503.
+// Whether an app-proxy says by 503 that nothing was tried, or that Argo CD has refused it.
 bool is_argo_refusal(const Json& entry) {
   const auto message = string_at(entry, {"message"});
   return string_at(entry, {"extensions", "code"}) == "ARGO_NOT_AVAILABLE" &&

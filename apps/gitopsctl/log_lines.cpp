@@ -17,8 +17,8 @@ bool is_between(char c, char first, char last) {
   return c >= first && c <= last;
 }
 
-// Returns a line without the colours and movements of terminals (ECMA-48, 5.4), of which printable()
-// would leave "[31m".
+// Returns a line without the colours and movements of terminals (ECMA-48, 5.4), of which
+// printable() would leave "[31m".
 std::string without_colours(std::string_view line) {
   std::string out;
   for (std::size_t i = 0; i < line.size();) {

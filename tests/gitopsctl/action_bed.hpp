@@ -56,7 +56,7 @@ class ActionBed {
     static_cast<void>(
         program_.post_application(token_, application("moving", health), ++sequence_));
   }
-  // Reports an operation of shop when the app-proxy is asked next, as a runtime does that begins one.
+  // Reports an operation of shop when the app-proxy is asked next.
   void begin_operation_at_next_request() {
     const std::lock_guard lock(mutex_);
     begins_operation_ = true;
