@@ -136,7 +136,7 @@ export function ApplicationsPage() {
     if (typed.current !== text) apply();
     typed.current = null;
   }, [text, sort.key, sort.down, user]);
-  useEffect(() => { listAddress.value = address('/applications', query); }, [query]);
+  useLayoutEffect(() => { listAddress.value = address('/applications', query); }, [query]);
   // A reading brings new rows: they wait like those of the stream, except for the first.
   useSignalEffect(() => {
     void readings.value;
