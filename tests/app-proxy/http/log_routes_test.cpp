@@ -83,20 +83,24 @@ struct Fixture {
   http::Server server;
 };
 
+// Requests a log that goes on, as soon as the control plane has told the own account.
+Task<Result<http::ClientExchange>> follow_log(UsersFixture& on, Fixture& fixture) {
+  fixture.users.start();
+  EXPECT_TRUE(co_await test::eventually([&] { return !fixture.users.own().account_id.empty(); },
+                                        "the own account"));
+  co_return co_await on.http.open(
+      {.scheme = "http", .host = "127.0.0.1", .port = fixture.server.port()},
+      {.method = "GET",
+       .target = "/api/applications/logs?applicationName=shop&follow=true",
+       .headers = {{"Authorization", "ann.1"}, {"Accept", "text/event-stream"}}},
+      kNever);
+}
+
 // Routers in front close a connection on which nothing comes for 60 s.
 TEST(LogRoutes, ASilentLogSendsACommentEach20Seconds) {
   with_users_fixture([](UsersFixture& on) -> Task<> {
     Fixture fixture(on);
-    fixture.users.start();
-    EXPECT_TRUE(co_await test::eventually([&] { return !fixture.users.own().account_id.empty(); },
-                                          "the own account"));
-    const http::Url here{.scheme = "http", .host = "127.0.0.1", .port = fixture.server.port()};
-    auto opened = co_await on.http.open(
-        here,
-        {.method = "GET",
-         .target = "/api/applications/logs?applicationName=shop&follow=true",
-         .headers = {{"Authorization", "ann.1"}, {"Accept", "text/event-stream"}}},
-        kNever);
+    auto opened = co_await follow_log(on, fixture);
     CO_ASSERT_OK(opened);
     opened->set_deadline(kNever);
     const auto head = co_await opened->read_head();
@@ -129,16 +133,7 @@ TEST(LogRoutes, ASilentLogSendsACommentEach20Seconds) {
 TEST(LogRoutes, ALogThatEndsInAnOutageDoesNotBlameTheCredential) {
   with_users_fixture([](UsersFixture& on) -> Task<> {
     Fixture fixture(on);
-    fixture.users.start();
-    EXPECT_TRUE(co_await test::eventually([&] { return !fixture.users.own().account_id.empty(); },
-                                          "the own account"));
-    const http::Url here{.scheme = "http", .host = "127.0.0.1", .port = fixture.server.port()};
-    auto opened = co_await on.http.open(
-        here,
-        {.method = "GET",
-         .target = "/api/applications/logs?applicationName=shop&follow=true",
-         .headers = {{"Authorization", "ann.1"}, {"Accept", "text/event-stream"}}},
-        kNever);
+    auto opened = co_await follow_log(on, fixture);
     CO_ASSERT_OK(opened);
     opened->set_deadline(kNever);
     CO_ASSERT_OK(co_await opened->read_head());
