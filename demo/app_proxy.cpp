@@ -55,6 +55,7 @@ Task<> Scene::start_router_and_app_proxy() {
           {"WEBHOOK_SIGNATURES", "argo/github=github:" + (folder_ / "webhook-secret").string()},
           {"UPSTREAM_ALLOWED_ADDRESSES", "127.0.0.1"},
           {"APP_PROXY_URL", "http://127.0.0.1:" + port},
+          {"CORS", plane_.url()},
           {"TRUSTED_PROXIES", "127.0.0.1"}}});  // address of the tunnel-client
   const auto router = "http://127.0.0.1:" + std::to_string(router_->port());
   narrator_.step("request-router started (pid " + std::to_string(router_->process().pid()) + "), " +
@@ -68,6 +69,7 @@ Task<> Scene::start_router_and_app_proxy() {
                         {"RUNTIME_NAME", kRuntime},
                         {"LEADER_ID", "demo"},
                         {"INGRESS_HOST", router},
+                        {"CORS", plane_.url()},
                         {"KUBECONFIG", world_.kubeconfig},
                         {"NAMESPACE", world_.app_namespace},
                         {"ARGO_CD_URL", world_.argocd_url},

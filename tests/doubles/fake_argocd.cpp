@@ -323,6 +323,9 @@ Task<http::Response> FakeArgoCd::change_app(const http::Request& request,
   } else if (call == "POST rollback") {
     auto rolled = co_await roll_back(state, wanted.value("id", 0), prune);
     if (!rolled) done = std::unexpected(rolled.error());
+  } else if (const auto at = wanted.value("revision", ""); !at.empty()) {
+    auto synced = co_await sync_at(state, at, prune);
+    if (!synced) done = std::unexpected(synced.error());
   } else {
     const auto revision = co_await refresh(name);
     done = revision ? begin_operation(state, *revision, prune)

@@ -340,18 +340,9 @@ Task<Result<std::string>> FakeArgoCd::sync(const std::string& app) {
   co_return *revision;
 }
 
-Task<Result<std::string>> FakeArgoCd::roll_back(State& state, int history_id, bool prune) {
-  const auto app = cluster_.find(k8s::resources::kApplications, {options_.ns, state.spec.name});
-  const auto history = value_at(app.value_or(Json()), "/status/history", Json::array());
-  const auto entry = std::ranges::find_if(
-      history, [&](const Json& candidate) { return candidate.value("id", -1) == history_id; });
-  if (entry == history.end()) {
-    co_return fail(ErrorCode::not_found, "application " + state.spec.name +
-                                             " does not have deployment with id " +
-                                             std::to_string(history_id));
-  }
+Task<Result<std::string>> FakeArgoCd::sync_at(State& state, std::string revision, bool prune) {
   auto wanted = state.spec;
-  wanted.target_revision = entry->value("revision", "");
+  wanted.target_revision = std::move(revision);
   const auto commit = co_await fetch(wanted);
   if (!commit) co_return std::unexpected(commit.error());
   if (auto begun = begin_operation(state, commit->revision, prune); !begun) {
@@ -363,6 +354,19 @@ Task<Result<std::string>> FakeArgoCd::roll_back(State& state, int history_id, bo
   run_operation(state);
   // The branch is what the Application is compared with.
   co_return co_await refresh(state.spec.name);
+}
+
+Task<Result<std::string>> FakeArgoCd::roll_back(State& state, int history_id, bool prune) {
+  const auto app = cluster_.find(k8s::resources::kApplications, {options_.ns, state.spec.name});
+  const auto history = value_at(app.value_or(Json()), "/status/history", Json::array());
+  const auto entry = std::ranges::find_if(
+      history, [&](const Json& candidate) { return candidate.value("id", -1) == history_id; });
+  if (entry == history.end()) {
+    co_return fail(ErrorCode::not_found, "application " + state.spec.name +
+                                             " does not have deployment with id " +
+                                             std::to_string(history_id));
+  }
+  co_return co_await sync_at(state, entry->value("revision", ""), prune);
 }
 
 Result<void> FakeArgoCd::terminate(const State& state) {
