@@ -209,7 +209,7 @@ Task<> Scene::roll_back() {
         return row.kind() == "Deployment" && row.text("sync") == "OUT_OF_SYNC";
       });
   narrator_.shown(resource->arrived, describe(*resource));
-  co_await wait_for_deployment(earlier.at("revision"), 3);
+  co_await wait_for_deployment(earlier.at("revision"));
 }
 
 Task<> Scene::terminate() {

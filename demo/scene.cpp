@@ -185,7 +185,7 @@ Task<Json> Scene::wait_for_application(std::string what, std::function<bool(cons
   }
 }
 
-Task<> Scene::wait_for_deployment(std::string revision, int replicas) {
+Task<> Scene::wait_for_deployment(std::string revision, std::optional<int> replicas) {
   const auto deadline = deadline_after(kTimeLimit);
   while (true) {
     const auto deployments = co_await plane_.ask(
@@ -195,10 +195,12 @@ Task<> Scene::wait_for_deployment(std::string revision, int replicas) {
         {{"filters", {{"runtime", kRuntime}, {"name", kAppName}}}});
     const auto newest = deployments.value("/edges/0/node"_json_pointer, Json::object());
     if (newest.value("/application/status/revision"_json_pointer, "") == revision &&
-        newest.value("/toState/services/0/replicas"_json_pointer, Json()) == replicas) {
-      narrator_.shown(Clock::now(), "deployment " + newest.at("argoHistoryId").dump() + ", of " +
-                                        short_id(revision) + ", with " + std::to_string(replicas) +
-                                        " replicas");
+        (!replicas ||
+         newest.value("/toState/services/0/replicas"_json_pointer, Json()) == *replicas)) {
+      narrator_.shown(Clock::now(),
+                      "deployment " + newest.at("argoHistoryId").dump() + ", of " +
+                          short_id(revision) +
+                          (replicas ? ", with " + std::to_string(*replicas) + " replicas" : ""));
       co_return;
     }
     check(Clock::now() < deadline, "the control plane does not show the deployment of " +

@@ -73,8 +73,10 @@ class Scene {
                                      std::string sync = "SYNCED");
   // Asks the control plane for its application until it matches, and returns it.
   Task<Json> wait_for_application(std::string what, std::function<bool(const Json&)> matches);
-  // Returns once the control plane shows this deployment as the newest one, and tells it.
-  Task<> wait_for_deployment(std::string revision, int replicas);
+  // Returns once the control plane shows this deployment as the newest one, and tells it. Without a
+  // number of replicas any will do: after a change to fewer of them, Argo CD tells the number only
+  // with its next refresh.
+  Task<> wait_for_deployment(std::string revision, std::optional<int> replicas = {});
   // Runs a sync of Argo CD and `body` concurrently; returns when both have ended.
   Task<> while_syncing(std::string said, std::function<Task<>()> body);
   // Sends a GET to the daemon's admin port.

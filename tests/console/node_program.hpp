@@ -21,8 +21,8 @@ inline std::filesystem::path console_sources() {
   return std::filesystem::path(GITOPS_SOURCE_DIR) / "apps" / "control-plane" / "console";
 }
 
-// Installs the npm packages of the console and of its tests; does nothing when those of the locks are
-// there. Returns one line about what this machine lacks.
+// Installs the npm packages of the console and of its tests, unless those of the locks are there.
+// Returns one line about what this machine lacks.
 inline std::optional<std::string> missing_packages() {
   if (!find_program("node")) return "Node.js is not installed";
   for (const auto& folder : {console_sources(), console_tests()}) {

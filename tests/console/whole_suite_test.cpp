@@ -1,7 +1,8 @@
-// A commit and a sync on an open page, over all programs as processes. In the tier `suite` Kubernetes, Argo CD, Argo
-// Events and PostgreSQL are real; in the tier `e2e` they are doubles.
+// A commit and a sync on an open page, over all programs as processes. In the tier `suite`
+// Kubernetes, Argo CD, Argo Events and PostgreSQL are real; in the tier `e2e` they are doubles.
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 

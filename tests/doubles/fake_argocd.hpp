@@ -124,7 +124,7 @@ class FakeArgoCd : public DoubleServer {
   Result<void> begin_operation(const State& state, const std::string& revision, bool prune);
   // The controller's part: applies the commit that was taken last. Leaves an operation with hooks running.
   void run_operation(State& state);
-  // Syncs with a revision that need not be the one of the branch. Fails when Git does not have it.
+  // Syncs with a revision that need not be that of the branch. Fails when Git does not have it.
   Task<Result<std::string>> sync_at(State& state, std::string revision, bool prune);
   // Deploys the revision of an entry of the history. Not found: there is no such entry.
   Task<Result<std::string>> roll_back(State& state, int history_id, bool prune);

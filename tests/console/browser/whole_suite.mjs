@@ -32,6 +32,7 @@ function git(...args) {
   return done.stdout.trim();
 }
 
+let browser;
 /** Pushes a commit, and presses Sync, before an open page. */
 async function visit(user, password, origin, application, clone) {
   git('clone', '--quiet', clone, '.');
@@ -76,7 +77,6 @@ async function visit(user, password, origin, application, clone) {
   assert.deepEqual(problems, [], 'problems of the page');
 }
 
-let browser;
 let hasConsole = true;
 try {
   const [, user, password] = await said(/the console; user (\S+), password (\S+)/);
