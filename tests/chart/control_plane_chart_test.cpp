@@ -271,6 +271,42 @@ TEST_F(ControlPlaneChart, PullSecretsAreNamesOrMaps) {
   }
 }
 
+// In a chart of charts, Helm and the other charts have keys of their own.
+TEST_F(ControlPlaneChart, LeavesKeysOfHelmAndOfOtherChartsToThem) {
+  const auto alone = render("");
+  EXPECT_FALSE(alone.empty());
+  EXPECT_EQ(render("", {"--set", "enabled=true,tags.planes=true,global.domain=example.com", "--set",
+                        "global.image.repository=other,global.imagePullSecrets[0]=other"}),
+            alone);
+}
+
+TEST_F(ControlPlaneChart, HasEachLabelOnce) {
+  const auto objects =
+      render(chart() / "tests/values/tunnels.yaml",
+             {"--set", "commonLabels.team=a,commonLabels.cost=7,ingress.labels.team=b", "--set",
+              "commonLabels.app\\.kubernetes\\.io/name=other", "--set",
+              "podLabels.app\\.kubernetes\\.io/name=other", "--set",
+              "httpRoute.enabled=true,httpRoute.labels.team=c", "--set",
+              "httpRoute.parentRefs[0].name=gateway", "--set",
+              "serviceMonitor.enabled=true,serviceMonitor.labels.team=d", "--set",
+              "prometheusRule.enabled=true,prometheusRule.labels.team=e"});
+  const auto labels = [&](const std::string& kind) {
+    return object(objects, kind, "control-plane").at("/metadata/labels"_json_pointer);
+  };
+  const std::map<std::string, std::string> teams{{"Deployment", "a"},     {"Ingress", "b"},
+                                                 {"HTTPRoute", "c"},      {"ServiceMonitor", "d"},
+                                                 {"PrometheusRule", "e"}, {"Service", "a"}};
+  for (const auto& [kind, team] : teams) {
+    EXPECT_EQ(labels(kind).at("team"), team) << kind;
+    EXPECT_EQ(labels(kind).at("cost"), "7") << kind;
+    EXPECT_EQ(labels(kind).at("app.kubernetes.io/name"), "control-plane") << kind;
+  }
+  EXPECT_EQ(object(objects, "Deployment", "control-plane")
+                .at("/spec/template/metadata/labels"_json_pointer)
+                .at("app.kubernetes.io/name"),
+            "control-plane");
+}
+
 // A name of a volume ends with a letter or a digit.
 TEST_F(ControlPlaneChart, EveryNameOfAProviderMakesVolumesThatKubernetesTakes) {
   const auto objects = render(chart() / "tests/values/postgres.yaml",
