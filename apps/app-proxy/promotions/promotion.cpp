@@ -6,6 +6,8 @@
 #include <system_error>
 #include <utility>
 
+#include "common/core/text.hpp"
+
 namespace gitops::app_proxy {
 namespace {
 
@@ -130,6 +132,32 @@ bool matches(std::string_view glob, std::string_view path, int& left) {
     plain.append(choice).append(glob.substr(braces->close + 1));
     return left > 0 && matches(plain, path, left);
   });
+}
+
+// Limits of a glob.
+constexpr int kMaxChoices = 100;
+constexpr std::size_t kMaxGlob = 1'024;
+
+// Returns the number of alternatives of a glob, as far as `most` and one more.
+int choices_in(std::string_view glob, int most) {
+  const auto braces = braces_in(glob);
+  if (!braces) return 1;
+  int count = 0;
+  for (const auto choice : braces->choices) {
+    std::string plain(glob.substr(0, braces->open));
+    plain.append(choice).append(glob.substr(braces->close + 1));
+    count += choices_in(plain, most - count);
+    if (count > most) break;
+  }
+  return count;
+}
+
+// Checks the limits beyond which matches_glob() matches nothing.
+Result<void> check_glob(std::string_view glob) {
+  constexpr std::size_t kShown = 100;
+  if (glob.size() <= kMaxGlob && choices_in(glob, kMaxChoices) <= kMaxChoices) return {};
+  return mistake("the glob " + shortened(glob, kShown) +
+                 " of the promotion template has more than 100 alternatives or 1,024 bytes");
 }
 
 // The data at a JSON path of a file.
@@ -283,10 +311,8 @@ Result<ManifestPath> parse_json_path(std::string_view text) {
 }
 
 bool matches_glob(std::string_view glob, std::string_view path) {
-  constexpr int kMaxChoices = 100;
-  constexpr std::size_t kMaxLength = 1024;
   int left = kMaxChoices;
-  if (glob.size() > kMaxLength) return false;
+  if (glob.size() > kMaxGlob) return false;
   if (glob.starts_with("./")) glob.remove_prefix(2);
   return matches(glob, path, left);
 }
@@ -300,6 +326,9 @@ bool is_promoted(const std::vector<PromotionRule>& rules, std::string_view path)
 Result<std::vector<FileChange>> promotion_changes(const std::vector<PromotionRule>& rules,
                                                   const std::vector<PromotedFile>& source,
                                                   std::string_view destination) {
+  for (const auto& rule : rules) {
+    if (auto checked = check_glob(rule.glob); !checked) return std::unexpected(checked.error());
+  }
   std::vector<FileChange> changes;
   for (const auto& file : source) {
     bool is_whole = rules.empty();

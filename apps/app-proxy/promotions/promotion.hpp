@@ -28,7 +28,7 @@ struct PromotedFile {
 Result<ManifestPath> parse_json_path(std::string_view text);
 
 // Matches a path. '*' and '?' match characters of one name, "**" any, "**/" any number of folders,
-// and "{a,b}" one of several.
+// and "{a,b}" one of several. Nothing matches a glob of more than 1,024 bytes or 100 alternatives.
 bool matches_glob(std::string_view glob, std::string_view path);
 
 // Checks whether a rule selects a file; without rules, all files are selected.
@@ -38,7 +38,8 @@ bool is_promoted(const std::vector<PromotionRule>& rules, std::string_view path)
 // JSON paths, the values (scalars, maps and lists, empty ones too) are set in the destination's
 // file; its other data and comments are kept, and missing parents are created. A value that the
 // source lacks is left out. A file that the destination lacks is an error when the changes are
-// applied. `invalid_argument` for a JSON path, or for a source file that cannot be parsed.
+// applied. `invalid_argument` for a glob beyond the limits, for a JSON path, or for a source file
+// that cannot be parsed.
 Result<std::vector<FileChange>> promotion_changes(const std::vector<PromotionRule>& rules,
                                                   const std::vector<PromotedFile>& source,
                                                   std::string_view destination);

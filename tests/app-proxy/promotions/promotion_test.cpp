@@ -146,6 +146,23 @@ TEST(Promotion, WholeFiles) {
   EXPECT_THAT(paths({{"*.txt", {}}}, "x"), IsEmpty());
 }
 
+// Files that such a glob is for would be left out without a word.
+TEST(Promotion, AGlobBeyondTheLimitsIsRefused) {
+  const auto refusal = [](const std::string& glob) {
+    const auto changes =
+        promotion_changes({{"*.yaml", {}}, {glob, {}}}, {{.path = "a.yaml", .content = "a"}}, "");
+    return changes ? std::string() : changes.error().message;
+  };
+  std::string hundred = "{0";
+  for (int i = 1; i < 100; ++i) hundred += "," + std::to_string(i);
+  EXPECT_EQ(refusal(hundred + "}.yaml"), "");
+  EXPECT_TRUE(matches_glob(hundred + "}.yaml", "99.yaml"));
+  EXPECT_THAT(refusal(hundred + ",100}.yaml"), HasSubstr("more than 100 alternatives"));
+  EXPECT_THAT(refusal("{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}.yaml"), HasSubstr("the glob {a,b}{a"));
+  EXPECT_EQ(refusal(std::string(1'024, 'a')), "");
+  EXPECT_THAT(refusal(std::string(1'025, 'a')), HasSubstr("1,024 bytes"));
+}
+
 TEST(Promotion, ReadsJsonPaths) {
   const auto path = [](std::string_view text) {
     const auto read = parse_json_path(text);
