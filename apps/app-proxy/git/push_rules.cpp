@@ -46,9 +46,11 @@ bool is_passing(std::string_view refusal, std::string_view words) {
     return false;
   }
   const auto said = lower_case(refusal) + " " + beside;
-  return has_any(said, {"failed to update ref", "failed to lock", "cannot lock ref", "lock failure",
-                        "transaction failed to start", "internal server error",
-                        "service unavailable", "temporarily", "deadline exceeded", "timed out"});
+  return has_any(
+      said, {"failed to update ref", "failed to lock", "cannot lock ref", "lock failure",
+             "transaction failed to start", "internal server error", "service unavailable",
+             "temporarily", "currently unavailable", "try again later", "internal api unreachable",
+             "internal api error", "deadline exceeded", "timed out"});
 }
 
 PushStep step_of(const std::optional<PushAnswer>& last, BranchState state) {

@@ -73,6 +73,13 @@ TEST(PushRules, RefusalsThatPassByThemselves) {
   EXPECT_TRUE(
       is_passing("pre-receive hook declined",
                  "GitLab: The repository is temporarily read-only. Please try again later."));
+  // GitLab's hook could not ask GitLab.
+  for (const char* words :
+       {"GitLab: Internal API unreachable", "GitLab: Internal API error (502)",
+        "The repository is currently unavailable.", "Maintenance. Try again later, please."}) {
+    EXPECT_TRUE(is_passing("pre-receive hook declined", words)) << words;
+  }
+  EXPECT_FALSE(is_passing("pre-receive hook declined", "Name a ticket and try again."));
   for (const char* reason :
        {"pre-receive hook declined", "protected branch hook declined", "unpacker error",
         "unpack index-pack abnormal exit", "deny updating a hidden ref", "fetch first"}) {
