@@ -1,10 +1,18 @@
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
+#include <exception>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -333,6 +341,194 @@ TEST(RouterWebhooks, ThoseInTheJournalSurviveTheProcess) {
   RouterHarness bed({.environment = next});
   require_until([&] { return source.seen() == 10; }, 30s, "all webhooks to be delivered");
   require_until([&] { return page(bed)["kept"] == 0; }, 30s, "the store to be empty");
+}
+
+// An event source that fails as it is told.
+class FailingSource {
+ public:
+  FailingSource() { start(); }
+  void start() {
+    upstream_.emplace(
+        "events",
+        [this](const RecordedRequest& request, RawSocket& socket) {
+          return answer(request, socket);
+        },
+        port_);
+    port_ = upstream_->port();
+  }
+  void stop() { upstream_.reset(); }
+  [[nodiscard]] std::uint16_t port() const { return port_; }
+  // Whether these webhooks, and maybe others, were taken.
+  [[nodiscard]] bool has(const std::set<int>& numbers) const {
+    const std::lock_guard lock(mutex_);
+    return std::ranges::includes(taken_, numbers);
+  }
+
+  std::atomic<bool> is_slow = false;
+  std::atomic<bool> is_busy = false;
+  std::atomic<bool> breaks = false;
+
+ private:
+  bool answer(const RecordedRequest& request, RawSocket& socket) {
+    if (is_slow) std::this_thread::sleep_for(200ms);
+    // Both at once take turns.
+    if (breaks && (!is_busy || turn_++ % 2 == 0)) return false;
+    if (is_busy) return RecordingUpstream::reply(socket, "", "", "503 Service Unavailable");
+    const auto target = request.target();
+    {
+      const std::lock_guard lock(mutex_);
+      taken_.insert(std::stoi(target.substr(target.rfind('=') + 1)));
+    }
+    return RecordingUpstream::reply(socket, "success");
+  }
+
+  std::atomic<unsigned> turn_ = 0;
+  mutable std::mutex mutex_;
+  std::set<int> taken_;
+  std::uint16_t port_ = 0;
+  std::optional<RecordingUpstream> upstream_;  // its threads use the others
+};
+
+enum class Fault { down, breaks, busy, slow, routes, killed, drained };
+constexpr std::array<std::string_view, 7> kFaults{"down",   "breaks", "busy",   "slow",
+                                                  "routes", "killed", "drained"};
+
+// A router with a journal, its event source, and senders that send each webhook once.
+class RouterUnderFaults {
+ public:
+  RouterUnderFaults() {
+    mend_routes();
+    start();
+  }
+
+  // Has webhooks come while both faults last, and waits until all that were accepted are delivered.
+  void play(Fault one, Fault other) {
+    faults_ = {one, other};
+    begin();
+    send(6);
+    if (has(Fault::killed) || has(Fault::drained)) {
+      replace_process();
+      send(4);
+    }
+    end();
+    require_until(
+        [&] {
+          (void)raw_call(bed_->admin_port(), RouterHarness::request("POST", "/webhooks/redeliver",
+                                                                    "Connection: close\r\n"));
+          const std::lock_guard lock(mutex_);
+          return done_ == sent_ && source_.has(accepted_);
+        },
+        40s, "what was accepted to be delivered");
+    senders_.clear();
+    EXPECT_THAT(refused_, testing::IsEmpty());
+    EXPECT_EQ(page(*bed_)["lost"], json::array());
+  }
+  [[nodiscard]] std::size_t accepted() const { return accepted_.size(); }
+
+ private:
+  [[nodiscard]] bool has(Fault fault) const { return faults_.contains(fault); }
+  void mend_routes() { write_file(folder_ / "routes.yaml", "webhook-namespaces: [argo]\n"); }
+
+  void start() {
+    bed_.emplace(
+        RouterHarness::Options{.environment = {{"WEBHOOK_JOURNAL", (folder_ / "journal").string()},
+                                               {"WEBHOOK_PORT", std::to_string(source_.port())},
+                                               {"ROUTES_FILE", (folder_ / "routes.yaml").string()},
+                                               {"DRAIN_TIMEOUT", "1s"}}});
+  }
+
+  void begin() {
+    source_.is_slow = has(Fault::slow);
+    source_.is_busy = has(Fault::busy);
+    source_.breaks = has(Fault::breaks);
+    if (has(Fault::down)) source_.stop();
+    if (!has(Fault::routes)) return;
+    write_file(folder_ / "routes.yaml", "webhook-port: 99999\n");
+    require_until([&] { return bed_->log().contains("the routes in force stay"); }, 20s,
+                  "the mistake in the routes to be told");
+  }
+  void end() {
+    source_.is_slow = source_.is_busy = source_.breaks = false;
+    if (has(Fault::down)) source_.start();
+    mend_routes();
+  }
+
+  // Senders that wait for an answer of the process that ends get none: theirs are not accepted.
+  void replace_process() {
+    if (has(Fault::drained)) bed_->process().signal(SIGTERM);
+    if (has(Fault::killed)) {
+      bed_->process().kill();
+    } else {
+      EXPECT_EQ(bed_->process().wait(30s), 0) << bed_->log();
+    }
+    senders_.clear();
+    refused_.clear();
+    mend_routes();  // no process starts with mistakes in it
+    bed_.reset();
+    start();
+  }
+
+  // Returns when each webhook was answered or is kept.
+  void send(int count) {
+    const auto kept = [this] { return page(*bed_)["kept"].get<int>(); };
+    const int before = kept();
+    const int wanted = sent_ + count;
+    while (sent_ < wanted) {
+      senders_.emplace_back([this, number = ++sent_, port = bed_->port()] { ask(number, port); });
+    }
+    const auto answered = [&] {
+      const std::lock_guard lock(mutex_);
+      return done_ == wanted;
+    };
+    require_until([&] { return answered() || kept() >= before + count; }, 30s,
+                  "each webhook to be answered or kept");
+  }
+  void ask(int number, std::uint16_t port) {
+    int status = 0;
+    try {
+      RawSocket socket(port, 30s);
+      socket.send(webhook(number));
+      status = socket.read_response().status;
+    } catch (const std::exception&) {
+      status = 0;  // nobody listens
+    }
+    const std::lock_guard lock(mutex_);
+    ++done_;
+    if (status == 200 || status == 202) {
+      accepted_.insert(number);
+    } else {
+      refused_.push_back(status);
+    }
+  }
+
+  TempDir folder_;
+  FailingSource source_;
+  std::optional<RouterHarness> bed_;
+  std::set<Fault> faults_;
+  int sent_ = 0;
+  std::mutex mutex_;
+  int done_ = 0;
+  std::set<int> accepted_;
+  std::vector<int> refused_;  // statuses
+  std::vector<std::jthread> senders_;
+};
+
+// Each pair of faults at once: of the source, of the routes and of the router itself. GITOPS_LONG=1:
+// all pairs, otherwise a third of them.
+TEST(RouterWebhooks, NoneIsLostThroughPairsOfFaults) {
+  const char* const wanted = std::getenv("GITOPS_LONG");
+  const bool is_long = wanted != nullptr && std::string_view(wanted) == "1";
+  RouterUnderFaults router;
+  std::size_t pair = 0;
+  for (std::size_t one = 0; one < kFaults.size(); ++one) {
+    for (std::size_t other = one + 1; other < kFaults.size(); ++other, ++pair) {
+      if (!is_long && pair % 3 != 1) continue;
+      SCOPED_TRACE(std::string(kFaults.at(one)) + " and " + std::string(kFaults.at(other)));
+      router.play(static_cast<Fault>(one), static_cast<Fault>(other));
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GE(router.accepted(), is_long ? 100U : 30U);
 }
 
 }  // namespace
