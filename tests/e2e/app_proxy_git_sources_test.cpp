@@ -157,6 +157,18 @@ TEST(AppProxyGitSources, AreCreatedEditedAndDeletedByCommits) {
   });
 }
 
+// The Git server does not tell the default branch of a repository without commits.
+TEST(AppProxyGitSources, TheFirstCommitGoesToTheDefaultBranchOfTheHost) {
+  in_source_harness([](SourceHarness& w) -> Task<> {
+    w.harness.host.add_repository("git", "config").default_branch = "trunk";
+    EXPECT_TRUE(w.git.git("config", {"symbolic-ref", "HEAD", "refs/heads/trunk"}).ok());
+    EXPECT_TRUE(w.git.git("config", {"config", "lsrefs.unborn", "ignore"}).ok());
+    const auto created = co_await w.create(kBob, kShop);
+    EXPECT_EQ(created.code(), "") << created.body;
+    EXPECT_EQ(w.git_line({"for-each-ref", "--format=%(refname)"}), "refs/heads/trunk");
+  });
+}
+
 // With the runtime's own token; a process that ends and starts again finds its work done.
 TEST(AppProxyGitSources, AnEmptyRepositoryIsBroughtUpOnce) {
   if (const auto missing = GitServer::missing()) FAIL() << *missing;

@@ -47,6 +47,12 @@ Result<std::string> default_branch_of(const BareRepository::Session& session, Wi
     if (auto told = parse_branch(request.default_branch)) branch = std::move(*told);
   }
   if (!branch.empty()) return branch;
+  if (!session.has_branches() && request.needs_default_branch) {
+    return std::unexpected(Error{.code = ErrorCode::not_found,
+                                 .message = "the default branch of " + request.repository.name +
+                                            ", which has no branches, is not known",
+                                 .subcode = kDefaultBranchUnknown});
+  }
   if (!session.has_branches()) return std::string("main");
   return fail(ErrorCode::not_found, "the Git server does not tell the default branch of " +
                                         request.repository.name + "; name the branch");
@@ -224,19 +230,21 @@ Task<Result<CommitResult>> Committer::enqueue(CommitRequest request, Deadline de
 }
 
 // Takes the requests with the credential that has waited longest, and with the same origin of a new
-// branch: one push begins at one commit.
+// branch: one push begins at one commit. So it is with what is known of the default branch.
 std::vector<std::shared_ptr<Committer::Item>> Committer::take_batch(BranchQueue& queue) {
   std::vector<std::shared_ptr<Item>> batch;
   std::deque<std::shared_ptr<Item>> rest;
   const auto now = Clock::now();
+  const auto are_alike = [](const CommitRequest& a, const CommitRequest& b) {
+    return a.credential == b.credential && a.new_branch_from == b.new_branch_from &&
+           a.default_branch == b.default_branch && a.needs_default_branch == b.needs_default_branch;
+  };
   for (auto& item : queue.waiting) {
     if (item->abandoned || item->deadline <= now) {
       --waiting_;
       complete(*item, fail(ErrorCode::timeout, "the deadline passed before the commit was begun"));
-    } else if (batch.empty() ||
-               (batch.size() < options_.max_batch &&
-                item->request.credential == batch.front()->request.credential &&
-                item->request.new_branch_from == batch.front()->request.new_branch_from)) {
+    } else if (batch.empty() || (batch.size() < options_.max_batch &&
+                                 are_alike(item->request, batch.front()->request))) {
       --waiting_;
       batch.push_back(std::move(item));
     } else {

@@ -34,6 +34,9 @@ struct CommitRequest {
   std::string new_branch_from = {};
   // Default branch according to the host, for a Git server that does not report it. May be empty.
   std::string default_branch = {};
+  // Whether the first commit of a repository is refused with kDefaultBranchUnknown when nobody tells
+  // its default branch. Otherwise the branch is "main".
+  bool needs_default_branch = false;
   std::vector<FileChange> changes = {};
   std::string message = {};
   std::string description = {};  // follows the message after an empty line

@@ -1,6 +1,7 @@
 #include "app-proxy/resolvers/commits.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "app-proxy/errors/client_codes.hpp"
@@ -55,7 +56,21 @@ Task<Result<CommitView>> commit_as(const GitAccount& account, Committer& committ
                     .email = account.mail};
   request.credential = {.username = git_username_of(account), .password = account.access.token};
   const GitAuthor author = request.author;
+  // Most Git servers tell the default branch of an empty repository. The host is asked only after
+  // one that does not.
+  std::optional<CommitRequest> again;
+  if (request.default_branch.empty() && (request.branch.empty() || request.branch == "HEAD")) {
+    again = request;
+    request.needs_default_branch = true;
+  }
   auto made = co_await committer.commit(std::move(request), deadline);
+  if (!made && again && made.error().subcode == kDefaultBranchUnknown) {
+    if (const auto name = parse_repository_name(again->repository.name)) {
+      const auto told = co_await account.provider->repository(account.access, *name, deadline);
+      if (told) again->default_branch = told->value.default_branch;
+    }
+    made = co_await committer.commit(std::move(*again), deadline);
+  }
   if (!made) co_return std::unexpected(public_commit_error(std::move(made.error())));
   co_return CommitView{.commit = std::move(*made), .author = author};
 }

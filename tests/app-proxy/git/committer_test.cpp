@@ -156,6 +156,30 @@ TEST(Committer, TheFirstCommitGoesToTheDefaultBranchOfTheHost) {
   });
 }
 
+TEST(Committer, ADefaultBranchThatNobodyTellsIsMainUnlessItIsNeeded) {
+  with_bed([](GitServer& server, GitBed& bed, std::string) -> Task<> {
+    const auto url = server.create_repository("silent");
+    EXPECT_TRUE(server.git("silent", {"config", "lsrefs.unborn", "ignore"}).ok());
+    auto request = bed.request(url, "a.yaml", "a\n");
+    request.branch = "HEAD";
+    request.default_branch.clear();
+    request.needs_default_branch = true;
+    const auto refused = co_await bed.committer.commit(request, deadline_after(20s));
+    CO_ASSERT_TRUE(!refused);
+    EXPECT_EQ(refused.error().subcode, kDefaultBranchUnknown) << refused.error().message;
+    request.needs_default_branch = false;
+    const auto done = co_await bed.committer.commit(request, deadline_after(20s));
+    CO_ASSERT_OK(done);
+    EXPECT_EQ(done->branch, "main");
+    // It has a branch now.
+    request.changes.front().content = "b\n";
+    request.needs_default_branch = true;
+    const auto next = co_await bed.committer.commit(std::move(request), deadline_after(20s));
+    CO_ASSERT_OK(next);
+    EXPECT_EQ(next->branch, "main");
+  });
+}
+
 // Its HEAD names a branch that is not there: no other one is made in its place.
 TEST(Committer, ADefaultBranchThatIsNotThereIsSaid) {
   with_bed([](GitServer& server, GitBed& bed, std::string url) -> Task<> {
