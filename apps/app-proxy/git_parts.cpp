@@ -9,6 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "app-proxy/providers/providers.hpp"
+#include "app-proxy/resolvers/commits.hpp"
+
 namespace gitops::app_proxy {
 namespace {
 
@@ -212,6 +215,21 @@ void GitParts::start_permissions() {
   permissions_->start(tasks_);
 }
 
+// Asks the account's Git host with the runtime's own token, which is sent to no other host.
+Task<std::string> GitParts::default_branch_of(RepositoryUrl repository, GitCredential credential,
+                                              Deadline deadline) {
+  const auto account = control_plane_.users.own();
+  auto root = make_api_root(account.git_provider, account.git_api_url,
+                            integration_options(config_).plain_http);
+  const auto name = parse_repository_name(repository.name);
+  if (!root || !name || !clone_url_of(*root, repository.to_string())) co_return std::string();
+  const auto provider = make_provider(hosts_, std::move(*root));
+  const GitAccess access{.token = std::move(credential.password),
+                         .username = std::move(credential.username)};
+  const auto told = co_await provider->repository(access, *name, deadline);
+  co_return told ? told->value.default_branch : std::string();
+}
+
 void GitParts::start_commits() {
   auto folder = clones_folder(config_);
   if (!folder) {
@@ -237,8 +255,13 @@ void GitParts::start_commits() {
   }
   committer_.emplace(context_.executor, *pool_, *clones_, client_, context_.metrics,
                      std::move(options));
+  ConfigRepositorySetup::Options setup;
+  setup.default_branch = [this](RepositoryUrl repository, GitCredential credential,
+                                Deadline deadline) {
+    return default_branch_of(std::move(repository), std::move(credential), deadline);
+  };
   config_repository_.emplace(*committer_, cluster_.client, cluster_.files, own_token_,
-                             cluster_.leadership, ConfigRepositorySetup::Options{});
+                             cluster_.leadership, std::move(setup));
   config_repository_->start(tasks_);
   reader_.emplace(*pool_, *clones_, client_);
   source_files_.emplace(SourceFiles::Dependencies{.reader = *reader_,

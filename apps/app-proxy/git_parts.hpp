@@ -59,6 +59,8 @@ class GitParts {
   Task<> keep_default_integration();
   void start_permissions();
   void start_commits();
+  Task<std::string> default_branch_of(RepositoryUrl repository, GitCredential credential,
+                                      Deadline deadline);
   [[nodiscard]] StatusReport status_of_commits() const;
 
   DaemonContext context_;

@@ -91,12 +91,19 @@ Task<Result<void>> ConfigRepositorySetup::put_files(const ConfigRepository& repo
                                                     GitCredential credential, Deadline deadline) {
   CommitRequest request{.repository = repository.at.repository,
                         .branch = repository.at.ref,
+                        .needs_default_branch = options_.default_branch != nullptr,
                         .changes = changes_to_bring_up(repository),
                         .message = "Prepare runtime " + repository.runtime,
                         .author = {.name = "GitOps runtime " + repository.runtime,
                                    .email = "gitops-runtime@noreply.invalid"},
                         .credential = std::move(credential)};
-  auto made = co_await committer_.commit(std::move(request), deadline);
+  auto made = co_await committer_.commit(request, deadline);
+  if (!made && made.error().subcode == kDefaultBranchUnknown) {
+    request.default_branch =
+        co_await options_.default_branch(request.repository, request.credential, deadline);
+    request.needs_default_branch = false;
+    made = co_await committer_.commit(std::move(request), deadline);
+  }
   if (made) {
     log_.info("the runtime's files were committed", {{"commit", made->sha}});
     co_return Result<void>();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -27,6 +28,9 @@ class ConfigRepositorySetup {
     Clock::duration git_period = std::chrono::hours(1);     // between checks of the files
     Clock::duration first_retry = std::chrono::seconds(2);  // doubles up to the period
     Clock::duration timeout = std::chrono::minutes(2);
+    // Returns the default branch that the host tells; empty: it is not known. Asked about a
+    // repository without branches whose Git server does not tell it. Without it: "main".
+    std::function<Task<std::string>(RepositoryUrl, GitCredential, Deadline)> default_branch = {};
   };
   // Does nothing without a token: then the first Git source creates the files.
   ConfigRepositorySetup(Committer& committer, k8s::Client& cluster, const RuntimeFiles& files,

@@ -96,6 +96,30 @@ TEST(ConfigRepositorySetup, MakesWhatIsMissingOnce) {
   });
 }
 
+// The Git server does not tell the default branch of a repository without commits.
+TEST(ConfigRepositorySetup, TheFirstFilesGoToTheDefaultBranchOfTheHost) {
+  play([](Fixture& fixture) -> Task<> {
+    EXPECT_TRUE(fixture.server.git("config", {"symbolic-ref", "HEAD", "refs/heads/trunk"}).ok());
+    EXPECT_TRUE(fixture.server.git("config", {"config", "lsrefs.unborn", "ignore"}).ok());
+    std::string asked;
+    ConfigRepositorySetup::Options options;
+    options.default_branch = [&asked](RepositoryUrl repository, GitCredential credential,
+                                      Deadline) -> Task<std::string> {
+      asked = repository.name + " as " + credential.username;
+      co_return std::string("trunk");
+    };
+    fixture.setup.emplace(fixture.git.committer, *fixture.client, fixture.files, fixture.token,
+                          fixture.leadership, std::move(options));
+    for (int rounds = 0; rounds < 2; ++rounds) {
+      CO_ASSERT_OK(co_await fixture.setup->round());
+      EXPECT_THAT(asked, HasSubstr(rounds == 0 ? "config as prod" : "none"));
+      asked = "none";
+    }
+    EXPECT_EQ(fixture.server.git("config", {"for-each-ref", "--format=%(refname)"}).out,
+              "refs/heads/trunk\n");
+  });
+}
+
 TEST(ConfigRepositorySetup, MakesALostApplicationAgain) {
   play([](Fixture& fixture) -> Task<> {
     EXPECT_TRUE(co_await fixture.setup->round());
