@@ -239,6 +239,8 @@ TEST(AppProxyGitSources, MistakesAreToldAndChangeNothing) {
              {{{"destNamespace", "a b"}}, "destNamespace: expected the name of a namespace"},
              {{{"labels", {{"a", 1}}}}, "labels: the value of a is not a string"},
              {{{"labels", "[1]"}}, "labels: expected a JSON object"},
+             {{{"labels", {{"team", "Platform Team"}}}}, "labels: team=Platform Team is no label"},
+             {{{"labels", {{"my team", "a"}}}}, "labels: my team=a is no label"},
          }) {
       Json args = kShop;
       args.update(wrong);

@@ -24,8 +24,6 @@ using Words = std::map<std::string, std::string>;
 constexpr std::size_t kMaxKubeconfig = std::size_t{256} * 1024;
 constexpr std::size_t kMaxMap = std::size_t{64} * 1024;
 constexpr std::size_t kMaxEntries = 100;
-constexpr std::size_t kMaxWord = 63;          // a label's value, or a key after its prefix
-constexpr std::size_t kMaxPrefix = 253;       // of a key
 constexpr std::size_t kMaxAnnotation = 4096;  // bytes of a value
 
 constexpr std::string_view kTypeLabel = "argocd.argoproj.io/secret-type";
@@ -38,41 +36,11 @@ std::unexpected<Error> mistake(std::string message) {
 bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-bool is_alphanumeric(char c) {
-  return is_letter(c) || is_digit(c);
-}
-
-// Checks a text by Kubernetes' rule for values of labels and for the last part of keys: letters and
-// digits at both ends, and these or '-', '_', '.' between.
-bool is_word(std::string_view text) {
-  if (text.empty() || text.size() > kMaxWord) return false;
-  const auto is_inner = [](char c) {
-    return is_alphanumeric(c) || c == '-' || c == '_' || c == '.';
-  };
-  return is_alphanumeric(text.front()) && is_alphanumeric(text.back()) &&
-         std::ranges::all_of(text, is_inner);
-}
-
-// Checks a key: "prefix/name" or "name".
-bool is_key(std::string_view key) {
-  const auto slash = key.find('/');
-  if (slash == std::string_view::npos) return is_word(key);
-  const auto prefix = key.substr(0, slash);
-  const auto is_inner = [](char c) {
-    return (c >= 'a' && c <= 'z') || is_digit(c) || c == '-' || c == '.';
-  };
-  return !prefix.empty() && prefix.size() <= kMaxPrefix && std::ranges::all_of(prefix, is_inner) &&
-         is_alphanumeric(prefix.front()) && is_alphanumeric(prefix.back()) &&
-         is_word(key.substr(slash + 1));
-}
 
 enum class Map { labels, annotations };
 
 Result<void> check_entry(Map which, std::string_view key, std::string_view value) {
-  if (!is_key(key)) return mistake("a key is not one of Kubernetes");
+  if (!is_label_key(key)) return mistake("a key is not one of Kubernetes");
   if (which == Map::annotations) {
     if (key == kManagedBy) return mistake("managed-by is set by the runtime");
     if (value.size() > kMaxAnnotation || value.contains('\0')) {
@@ -81,7 +49,7 @@ Result<void> check_entry(Map which, std::string_view key, std::string_view value
     return {};
   }
   if (key == kTypeLabel) return mistake(std::string(kTypeLabel) + " is set by the runtime");
-  if (!value.empty() && !is_word(value)) return mistake("a value is not one of Kubernetes");
+  if (!is_label_value(value)) return mistake("a value is not one of Kubernetes");
   return {};
 }
 

@@ -1,8 +1,24 @@
 #include "app-proxy/entities/config_repository.hpp"
 
 #include <algorithm>
+#include <cstddef>
 
 namespace gitops::app_proxy {
+namespace {
+
+// Checks the last part of a key, or a value: letters and digits at both ends, and these or '-', '_',
+// '.' between.
+bool is_label_word(std::string_view text) {
+  constexpr std::size_t kMaxLength = 63;
+  const auto is_end = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  };
+  const auto is_inner = [&](char c) { return is_end(c) || c == '-' || c == '_' || c == '.'; };
+  return !text.empty() && text.size() <= kMaxLength && is_end(text.front()) &&
+         is_end(text.back()) && std::ranges::all_of(text, is_inner);
+}
+
+}  // namespace
 
 Result<ConfigRepository> RuntimeFiles::repository() const {
   const auto specifier = config_repository();
@@ -94,6 +110,21 @@ Result<void> check_entity_name(std::string_view name) {
                 "the runtime itself has an Application \"in-cluster\"");
   }
   return {};
+}
+
+bool is_label_value(std::string_view value) {
+  return value.empty() || is_label_word(value);
+}
+
+bool is_label_key(std::string_view key) {
+  constexpr std::size_t kMaxPrefix = 253;
+  const auto slash = key.find('/');
+  if (slash == std::string_view::npos) return is_label_word(key);
+  const auto prefix = key.substr(0, slash);
+  const auto is_end = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  const auto is_inner = [&](char c) { return is_end(c) || c == '-' || c == '.'; };
+  return !prefix.empty() && prefix.size() <= kMaxPrefix && std::ranges::all_of(prefix, is_inner) &&
+         is_end(prefix.front()) && is_end(prefix.back()) && is_label_word(key.substr(slash + 1));
 }
 
 }  // namespace gitops::app_proxy

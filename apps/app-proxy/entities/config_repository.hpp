@@ -80,4 +80,9 @@ struct RuntimeFiles {
 // Application that the repository itself needs.
 Result<void> check_entity_name(std::string_view name);
 
+// Check a key and a value of labels by Kubernetes' rules. An object with others in the repository
+// fails the synchronization of all its objects.
+bool is_label_key(std::string_view key);
+bool is_label_value(std::string_view value);
+
 }  // namespace gitops::app_proxy

@@ -17,6 +17,7 @@
 #include "app-proxy/resolvers/git_integrations.hpp"
 #include "common/core/json_value.hpp"
 #include "common/core/log.hpp"
+#include "common/core/text.hpp"
 #include "k8s-client/client.hpp"
 
 namespace gitops::app_proxy {
@@ -31,6 +32,7 @@ constexpr std::string_view kRolloutsChart = "2.40.5";
 // Time limit for pruning. The public CLI waits 30 s for a response.
 constexpr auto kPruneTime = std::chrono::seconds(25);
 constexpr auto kLook = std::chrono::seconds(10);
+constexpr std::size_t kLabelExcerpt = 100;  // bytes, in a message
 
 Error mistake(std::string message) {
   return {.code = ErrorCode::invalid_argument, .message = std::move(message)};
@@ -122,7 +124,12 @@ Result<std::vector<std::pair<std::string, std::string>>> labels_of(InputView giv
     if (!value.is_string()) {
       return std::unexpected(mistake("labels: the value of " + key + " is not a string"));
     }
-    labels.emplace_back(key, value.get<std::string>());
+    auto text = value.get<std::string>();
+    if (!is_label_key(key) || !is_label_value(text)) {
+      return std::unexpected(mistake("labels: " + shortened(key + "=" + text, kLabelExcerpt) +
+                                     " is no label that Kubernetes takes"));
+    }
+    labels.emplace_back(key, std::move(text));
   }
   return labels;
 }
