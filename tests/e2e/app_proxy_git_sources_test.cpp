@@ -148,7 +148,9 @@ TEST(AppProxyGitSources, AreCreatedEditedAndDeletedByCommits) {
     EXPECT_EQ(removed.json, (Json{{"data", {{"deleteApplication", nullptr}}}})) << removed.body;
     EXPECT_THAT(w.git_line({"ls-tree", "-r", "--name-only", "main"}), Not(HasSubstr("shop")));
     EXPECT_THAT(w.file("runtimes/prod/in-cluster.yaml"), Not(HasSubstr("shop")));
-    EXPECT_EQ((co_await w.remove(kAnn, "shop")).code(), "");
+    for (const char* gone : {"shop", "never-there"}) {
+      EXPECT_EQ((co_await w.remove(kAnn, gone)).code(), "GIT_SOURCE_NOT_FOUND") << gone;
+    }
     EXPECT_EQ(w.git_line({"rev-list", "--count", "main"}), "4");
 
     for (const char* action : {"createGitSource", "editGitSource", "deleteApplication"}) {
@@ -503,7 +505,7 @@ TEST(AppProxyGitSources, TheirDeletionIsAnsweredWhenArgoCdHasPrunedThem) {
 
     // An Application of that name that is no Git source stays, and nobody waits for it.
     put("other", "");
-    EXPECT_EQ((co_await sources.remove(kAnn, "other")).code(), "");
+    EXPECT_EQ((co_await sources.remove(kAnn, "other")).code(), "GIT_SOURCE_NOT_FOUND");
     // One that stays is told in time for the public CLI, which waits 30 s.
     EXPECT_EQ((co_await sources.create(kBob, kShop)).code(), "");
     put("shop", "git-source");

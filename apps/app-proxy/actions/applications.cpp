@@ -185,12 +185,13 @@ Task<Result<void>> ApplicationActions::remove(const User& user, argo::AppRef app
   co_return Result<void>();
 }
 
-Task<Result<void>> ApplicationActions::wait_until_pruned(std::string git_source,
+Task<Result<bool>> ApplicationActions::wait_until_pruned(std::string git_source,
                                                          std::vector<argo::AppRef> parents,
                                                          Deadline deadline) {
-  if (parents.empty()) co_return Result<void>();
+  if (parents.empty()) co_return false;
   const argo::AppRef app{.name = git_source, .ns = parents.front().ns};
   bool sees_all = false;
+  bool was_there = false;  // as far as Argo CD has told
   while (true) {
     const auto found = co_await with_token(
         [&] { return argocd_.application(app, argo::Refresh::none, deadline); });
@@ -199,7 +200,8 @@ Task<Result<void>> ApplicationActions::wait_until_pruned(std::string git_source,
           [&] { return argocd_.can_i("applications", "get", "*/*", deadline); });
       sees_all = allowed && *allowed;
     }
-    if (is_pruned(found, sees_all).value_or(false)) co_return Result<void>();
+    if (is_pruned(found, sees_all).value_or(false)) co_return was_there;
+    was_there = true;
     if (deadline - Clock::now() <= kPruneStep) {
       co_return std::unexpected(still_pruning(git_source, found));
     }

@@ -48,10 +48,10 @@ class ApplicationActions {
                             std::string propagation, Deadline deadline);
 
   // Used after a commit that removes a Git source: makes Argo CD compare its `parents` with Git
-  // again, and waits until the Application of the Git source is pruned. Returns at once when there
-  // is no such Application or when it is not of a Git source. Fails with reason kPruning at the
-  // deadline, or when the state of the Application is unknown.
-  Task<Result<void>> wait_until_pruned(std::string git_source, std::vector<argo::AppRef> parents,
+  // again, and waits until the Application of the Git source is pruned. Returns false at once when
+  // there is no such Application or when it is not of a Git source. Fails with reason kPruning at
+  // the deadline, or when the state of the Application is unknown.
+  Task<Result<bool>> wait_until_pruned(std::string git_source, std::vector<argo::AppRef> parents,
                                        Deadline deadline);
 
   // Returns an object of the Application. Its namespace and version may be left out when the

@@ -476,11 +476,19 @@ Task<Result<void>> delete_application(GitIntegrations& git, Committer& committer
       *target, committer, changes_to_remove(target->repository, name),
       "Delete Git source " + name + " of runtime " + files.runtime, deadline);
   if (!done) co_return std::unexpected(done.error());
-  if (!applications) co_return Result<void>();
-  const auto& ns = target->repository.runtime_namespace;
-  co_return co_await applications->wait_until_pruned(
-      name, {{.name = target->repository.runtime, .ns = ns}, {.name = "in-cluster", .ns = ns}},
-      answer_by);
+  bool was_there = *done;
+  if (applications) {
+    const auto& ns = target->repository.runtime_namespace;
+    const auto pruned = co_await applications->wait_until_pruned(
+        name, {{.name = target->repository.runtime, .ns = ns}, {.name = "in-cluster", .ns = ns}},
+        answer_by);
+    if (!pruned) co_return std::unexpected(pruned.error());
+    was_there = was_there || *pruned;
+  }
+  if (was_there) co_return Result<void>();
+  co_return std::unexpected(Error{.code = ErrorCode::not_found,
+                                  .message = "there is no Git source " + name + " in this runtime",
+                                  .subcode = git_source_errors::kUnknown});
 }
 
 Task<Result<void>> create_argo_rollouts(GitIntegrations& git, Committer& committer,

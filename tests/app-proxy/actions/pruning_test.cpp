@@ -65,7 +65,7 @@ struct ArgoCd {
     ++parents_asked;
     return kDenied;
   }
-  Task<Result<void>> wait() {
+  Task<Result<bool>> wait() {
     return actions->wait_until_pruned("shop", {{.name = "prod", .ns = "argocd"}},
                                       deadline_after(25s));
   }
@@ -103,7 +103,8 @@ TEST(Pruning, EndsWhenTheApplicationIsMissing) {
     int asked = 0;
     argocd.shop = [&asked] { return ++asked < 3 ? git_source() : kDenied; };
     const auto begun = Clock::now();
-    EXPECT_TRUE(co_await argocd.wait());
+    const auto pruned = co_await argocd.wait();
+    EXPECT_TRUE(pruned && *pruned);
     EXPECT_EQ(asked, 3);
     EXPECT_EQ(argocd.parents_asked, 2);
     EXPECT_EQ(argocd.permissions_asked, 1);
@@ -111,7 +112,8 @@ TEST(Pruning, EndsWhenTheApplicationIsMissing) {
     // As a request that names the project is answered.
     argocd.sees_all = false;
     argocd.shop = [] { return Answer{404, R"({"code":5,"message":"not found"})"}; };
-    EXPECT_TRUE(co_await argocd.wait());
+    const auto absent = co_await argocd.wait();
+    EXPECT_TRUE(absent && !*absent) << "it was not there";
   });
 }
 
