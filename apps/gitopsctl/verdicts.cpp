@@ -122,7 +122,7 @@ Row credentials_row(const Result<std::string>& user) {
   if (error.code == ErrorCode::unauthenticated && is_answered(error)) {
     return failed(kName, error, "they have expired or are unknown to this cluster: log in again");
   }
-  if (error.code == ErrorCode::not_found && is_answered(error)) {
+  if (error.http_status == 404) {
     return not_known(kName, error, "needs Kubernetes 1.28 or later");
   }
   return not_known(kName, error, {});

@@ -99,7 +99,13 @@ Error Client::refused(const http::Response& response, const ApiRequest& request)
   if (response.status < 300 || (http::is_page(response.headers) && !is_known)) {
     return {.code = ErrorCode::protocol, .message = what + ": " + http::not_json(response)};
   }
-  return error_of(response, what, request.words);
+  Error error = error_of(response, what, request.words);
+  // The API server names its reason. Without it the answer is that of an intermediary, or of an API
+  // server that does not serve the kind, and says nothing about the object.
+  const bool is_unexplained =
+      error.code == ErrorCode::not_found && error.reason != reasons::kNotFound;
+  if (is_unexplained) error.code = ErrorCode::unavailable;
+  return error;
 }
 
 std::shared_ptr<http::Client> Client::connections() {
@@ -308,7 +314,8 @@ Task<Result<Client::BoundToken>> Client::request_token(ObjectKey service_account
 
 Task<Result<bool>> Client::exists(const Resource& resource, Deadline deadline) {
   auto answer = co_await raw({.target = group_version_path(resource)}, deadline);
-  if (!answer && answer.error().code == ErrorCode::not_found) co_return false;
+  // An API server has no Status for a group that it does not serve.
+  if (!answer && answer.error().http_status == 404) co_return false;
   if (!answer) co_return std::unexpected(std::move(answer.error()));
   auto json = parse_answer(*answer, "discovery of " + resource.api_version());
   if (!json) co_return std::unexpected(std::move(json.error()));

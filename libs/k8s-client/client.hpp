@@ -36,8 +36,9 @@ struct ServerVersion {
 // the Status object (status.hpp) with a message of one line that names the request. A failed
 // request is retried by the rules of retry.hpp, and once after a 401 when there is another
 // credential. A response that is a page, or not JSON where the API responds with JSON, is
-// `protocol`, also with the status 403 or 404: it comes from an intermediary. Bodies over 64 MiB
-// are refused. Loop thread only; outlives its streams.
+// `protocol`, also with the status 403 or 404: it comes from an intermediary. `not_found` means
+// that the API server itself reports it: a 404 without a Status of the reason NotFound is
+// `unavailable`. Bodies over 64 MiB are refused. Loop thread only; outlives its streams.
 //
 // Order of arguments: the object of the request, the deadline, the options.
 class Client {

@@ -68,10 +68,6 @@ Error error_without_message(const Status& status) {
 
 }  // namespace
 
-bool says_not_found(const Error& error) {
-  return error.code == ErrorCode::not_found && error.reason == reasons::kNotFound;
-}
-
 Status parse_status(std::string_view text) {
   return status_of(parse(text));
 }

@@ -54,10 +54,6 @@ inline constexpr std::string_view kResourceVersionTooLarge = "ResourceVersionToo
 inline constexpr std::string_view kFieldManagerConflict = "FieldManagerConflict";
 }  // namespace causes
 
-// Returns whether the API server itself reports that the object does not exist. A 404 without a
-// Status may come from an intermediary, or from an API server that does not serve the kind.
-[[nodiscard]] bool says_not_found(const Error& error);
-
 // Returns the Status in a JSON text. Members of another type count as absent; a text that is no
 // JSON object or over 64 KiB gives an empty Status. `kind` and `apiVersion` are ignored.
 Status parse_status(std::string_view text);

@@ -100,8 +100,9 @@ Task<> tells_what_is_missing(Fixture& fixture) {
               StartsWith("get configmaps " + fixture.peer.ns + "/nobody at "));
   expect_refusal(co_await fixture.client.get(kConfigMaps, fixture.key("a/../b?c"), soon()),
                  ErrorCode::not_found, 404);
+  // An API server has no Status for a group that it does not serve.
   expect_refusal(co_await fixture.client.raw({.target = "/apis/nowhere.example/v1/things"}, soon()),
-                 ErrorCode::not_found, 404);
+                 ErrorCode::unavailable, 404);
 }
 
 Task<> refuses_a_second_of_the_same_name(Fixture& fixture) {

@@ -63,7 +63,7 @@ TEST(CredentialsRow, OnlyARefusalOfTheCredentialsIsAFailure) {
         std::pair{ErrorCode::forbidden, 403}}) {
     EXPECT_EQ(credentials_row(fails(code, status)).status, Status::not_known);
   }
-  const Row old = credentials_row(fails(ErrorCode::not_found, 404));
+  const Row old = credentials_row(fails(ErrorCode::unavailable, 404));
   EXPECT_EQ(old.status, Status::not_known);
   EXPECT_THAT(old.hint, HasSubstr("1.28"));
 }

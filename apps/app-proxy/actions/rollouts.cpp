@@ -98,7 +98,8 @@ Task<Result<std::string>> RolloutActions::read(const User& user, const k8s::Reso
                                                k8s::ObjectKey key, Deadline deadline) {
   auto object = co_await cluster_.get(resource, key, deadline);
   if (object) co_return std::move(*object);
-  if (object.error().code != ErrorCode::not_found) {
+  // An API server that does not serve the kind has no Status for it.
+  if (object.error().http_status != 404) {
     co_return std::unexpected(shown(std::move(object.error())));
   }
   const auto served = co_await cluster_.exists(resource, deadline);
@@ -108,6 +109,9 @@ Task<Result<std::string>> RolloutActions::read(const User& user, const k8s::Reso
                                                " is not known in this cluster: Argo "
                                                "Rollouts is not installed",
                                     .subcode = action_errors::kNotInstalled});
+  }
+  if (object.error().code != ErrorCode::not_found) {
+    co_return std::unexpected(shown(std::move(object.error())));
   }
   if (!user.is_admin) co_return std::unexpected(forbidden_action("no such object"));
   co_return std::unexpected(Error{.code = ErrorCode::not_found,

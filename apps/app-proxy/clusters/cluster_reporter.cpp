@@ -9,7 +9,6 @@
 #include "common/core/encoding.hpp"
 #include "k8s-client/cluster_secret.hpp"
 #include "k8s-client/resource.hpp"
-#include "k8s-client/status.hpp"
 
 namespace gitops::app_proxy {
 
@@ -58,7 +57,7 @@ Task<Result<void>> ClusterReporter::round() {
                 [](const ClusterState& cluster) { return cluster.status != "Failed"; });
   auto object = co_await cluster_.get(
       k8s::resources::kConfigMaps, {options_.own_namespace, std::string(kClusterRecord)}, deadline);
-  if (!object && !k8s::says_not_found(object.error())) {
+  if (!object && object.error().code != ErrorCode::not_found) {
     co_return fail("ConfigMap of reported clusters", std::move(object.error()));
   }
   std::string stored = object ? std::move(*object) : std::string();

@@ -14,7 +14,6 @@
 #include "common/net/address_list.hpp"
 #include "k8s-client/cluster_secret.hpp"
 #include "k8s-client/resource.hpp"
-#include "k8s-client/status.hpp"
 
 namespace gitops::app_proxy {
 namespace {
@@ -164,9 +163,7 @@ Task<Result<void>> ManagedClusters::remove(std::string server, std::string reque
   }
   auto removed = co_await cluster_.remove(k8s::resources::kSecrets,
                                           {options_.own_namespace, found->secret}, deadline);
-  if (!removed && !k8s::says_not_found(removed.error())) {
-    // A 404 without a reason may be that of an intermediary.
-    if (removed.error().code == ErrorCode::not_found) removed.error().code = ErrorCode::unavailable;
+  if (!removed && removed.error().code != ErrorCode::not_found) {
     co_return fail("Secret of cluster " + found->name, std::move(removed.error()));
   }
   log_.info("a cluster was removed", {{"cluster", found->name}, {"server", found->server}});
@@ -206,7 +203,7 @@ Task<> ManagedClusters::settle(std::string name, std::string server, Deadline de
   const auto is_gone = [&](std::string application) -> Task<bool> {
     const auto there =
         co_await cluster_.get(k8s::resources::kApplications, {ns, application}, deadline);
-    if (!there) co_return k8s::says_not_found(there.error());
+    if (!there) co_return there.error().code == ErrorCode::not_found;
     // An installation with the name from the host may be that of another cluster.
     const auto at = string_at(parse_json_object(*there), {"spec", "destination", "server"});
     co_return application != name&& normal_server(at) != server;

@@ -14,7 +14,6 @@
 #include "common/core/json_value.hpp"
 #include "common/http/sse.hpp"
 #include "k8s-client/resource.hpp"
-#include "k8s-client/status.hpp"
 
 namespace gitops::app_proxy {
 namespace {
@@ -30,14 +29,6 @@ std::string event_of(const char* type, std::string data) {
   std::string out;
   (void)http::append_event(out, {.event = type, .data = std::move(data)});
   return out;
-}
-
-// Returns the error for an object that was not read. A 404 that the API server does not explain may
-// come from an intermediary, and says nothing about the object.
-Error not_read(const std::string& what, Error error) {
-  if (error.code == ErrorCode::not_found) error.code = ErrorCode::unavailable;
-  error.message = what + ": " + error.message;
-  return error;
 }
 
 std::string error_event(std::string_view name, std::string_view message) {
@@ -179,14 +170,13 @@ Task<Result<StoredIntegration>> ImageRoutes::integration(std::string name, Deadl
   }
   const k8s::ObjectKey key{options_.own_namespace, integration_object_name(name)};
   const auto info = co_await dependencies_.cluster->get(k8s::resources::kConfigMaps, key, deadline);
-  if (!info && k8s::says_not_found(info.error())) {
+  if (!info && info.error().code == ErrorCode::not_found) {
     co_return fail(ErrorCode::not_found, "this runtime has no integration " + name);
   }
-  if (!info) co_return std::unexpected(not_read("the integration " + name, info.error()));
+  if (!info) co_return fail("the integration " + name, info.error());
   const auto secret = co_await dependencies_.cluster->get(k8s::resources::kSecrets, key, deadline);
-  if (!secret && !k8s::says_not_found(secret.error())) {
-    co_return std::unexpected(
-        not_read("the credentials of the integration " + name, secret.error()));
+  if (!secret && secret.error().code != ErrorCode::not_found) {
+    co_return fail("the credentials of the integration " + name, secret.error());
   }
   co_return stored_integration(name, *info, secret ? *secret : std::string());
 }
@@ -238,7 +228,7 @@ Task<> ImageRoutes::look(const std::string& workflow, Seen& seen) {
   const auto object = co_await dependencies_.cluster->get(
       k8s::resources::kWorkflows, {options_.own_namespace, workflow}, deadline_after(kReadTimeout));
   if (!object) {
-    if (k8s::says_not_found(object.error())) {
+    if (object.error().code == ErrorCode::not_found) {
       seen.events = error_event("not_found", "Workflow " + workflow + " was deleted");
       seen.is_over = true;
     }

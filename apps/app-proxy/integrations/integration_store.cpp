@@ -14,11 +14,9 @@ namespace {
 
 constexpr int kAttempts = 10;
 
-// Returns the error for a Secret that was not read. A 404 that the API server does not explain may
-// come from an intermediary.
+// Returns the error for a Secret that was not read.
 std::unexpected<Error> not_read(const std::string& name, Error error) {
-  if (k8s::says_not_found(error)) return std::unexpected(unknown_integration(name));
-  if (error.code == ErrorCode::not_found) error.code = ErrorCode::unavailable;
+  if (error.code == ErrorCode::not_found) return std::unexpected(unknown_integration(name));
   return fail("Git integration " + name, std::move(error));
 }
 

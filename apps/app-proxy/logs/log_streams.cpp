@@ -10,7 +10,6 @@
 
 #include "app-proxy/actions/entities.hpp"
 #include "common/core/json_text.hpp"
-#include "k8s-client/status.hpp"
 
 namespace gitops::app_proxy {
 namespace {
@@ -223,11 +222,8 @@ Task<Result<LogStreams::Feed>> LogStreams::events(const Caller& caller, EventsOw
         co_await workflows_->permitted(*caller.user, Action::view, of.ns, owner.workflow, deadline);
     if (!found) co_return std::unexpected(found.error());
     auto object = co_await cluster_->get(k8s::resources::kPods, {of.ns, of.name}, deadline);
-    if (!object && !k8s::says_not_found(object.error())) {
-      // A 404 without a reason may be that of an intermediary.
-      Error error = std::move(object.error());
-      if (error.code == ErrorCode::not_found) error.code = ErrorCode::unavailable;
-      co_return std::unexpected(public_action_error(std::move(error), "the API server"));
+    if (!object && object.error().code != ErrorCode::not_found) {
+      co_return std::unexpected(public_action_error(std::move(object.error()), "the API server"));
     }
     JsonParser parser;
     const auto root = object ? parser.parse_object(*object, "pod")

@@ -9,7 +9,6 @@
 #include "app-proxy/entities/git_source.hpp"
 #include "common/core/json_value.hpp"
 #include "k8s-client/resource.hpp"
-#include "k8s-client/status.hpp"
 
 namespace gitops::app_proxy {
 namespace {
@@ -133,7 +132,7 @@ Task<Result<void>> ConfigRepositorySetup::remove_application(const ConfigReposit
         "the runtime was removed from it; a new Git source, or a restart, brings it back" + left);
   };
   const auto there = co_await cluster_.get(k8s::resources::kApplications, key, deadline);
-  if (!there && k8s::says_not_found(there.error())) co_return removed("");
+  if (!there && there.error().code == ErrorCode::not_found) co_return removed("");
   const std::string application = "; the Application " + repository.runtime;
   if (!there) co_return removed(application + " may be left: " + there.error().message);
   const auto object = parse_json_object(*there);
@@ -144,7 +143,7 @@ Task<Result<void>> ConfigRepositorySetup::remove_application(const ConfigReposit
     co_return removed(application + " is being deleted by Argo CD");
   }
   const auto done = co_await cluster_.remove(k8s::resources::kApplications, key, deadline);
-  if (!done && !k8s::says_not_found(done.error())) {
+  if (!done && done.error().code != ErrorCode::not_found) {
     co_return removed(application + " is left, delete it: " + done.error().message);
   }
   log_.info("the runtime's Application was deleted", {{"application", repository.runtime}});

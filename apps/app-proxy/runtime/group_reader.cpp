@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "k8s-client/resource.hpp"
-#include "k8s-client/status.hpp"
 
 namespace gitops::app_proxy {
 namespace {
@@ -75,7 +74,7 @@ Task<> GroupReader::read_applications(Deadline deadline) {
   for (const auto& name : names) {
     auto object = co_await dependencies_.cluster.get(k8s::resources::kApplications,
                                                      {options_.own_namespace, name}, deadline);
-    if (!object && !k8s::says_not_found(object.error())) {
+    if (!object && object.error().code != ErrorCode::not_found) {
       found.unknown = object.error().message;
       continue;
     }

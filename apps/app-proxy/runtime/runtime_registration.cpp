@@ -8,7 +8,6 @@
 #include "common/core/crypto.hpp"
 #include "common/core/encoding.hpp"
 #include "k8s-client/resource.hpp"
-#include "k8s-client/status.hpp"
 
 namespace gitops::app_proxy {
 namespace {
@@ -87,7 +86,7 @@ Task<Result<void>> RuntimeRegistration::maintain_registration() {
   const Deadline deadline = deadline_after(options_.timeout);
   auto object = co_await dependencies_.cluster.get(
       k8s::resources::kSecrets, {options_.own_namespace, std::string(kRuntimeSecret)}, deadline);
-  if (!object && !k8s::says_not_found(object.error())) {
+  if (!object && object.error().code != ErrorCode::not_found) {
     co_return fail("Secret codefresh-token", std::move(object.error()));
   }
   const std::string before = object ? std::move(*object) : std::string();
@@ -197,7 +196,7 @@ Task<Result<void>> RuntimeRegistration::maintain_argocd_token() {
   auto object = co_await dependencies_.cluster.get(
       k8s::resources::kSecrets, {options_.own_namespace, std::string(kArgoCdTokenSecret)},
       deadline);
-  if (!object && !k8s::says_not_found(object.error())) {
+  if (!object && object.error().code != ErrorCode::not_found) {
     co_return fail("Secret argocd-token", std::move(object.error()));
   }
   const std::string before = object ? std::move(*object) : std::string();
@@ -259,7 +258,7 @@ Task<Result<void>> RuntimeRegistration::maintain_repo_creds() {
   const Deadline deadline = deadline_after(options_.timeout);
   auto object = co_await dependencies_.cluster.get(
       k8s::resources::kSecrets, {options_.own_namespace, std::string(kRepoCredsSecret)}, deadline);
-  if (!object && !k8s::says_not_found(object.error())) {
+  if (!object && object.error().code != ErrorCode::not_found) {
     co_return fail("Secret runtime-repo-creds-secret", std::move(object.error()));
   }
   const std::string before = object ? std::move(*object) : std::string();

@@ -70,7 +70,7 @@ std::size_t size_of(const Snapshot& snapshot) {
 // may not know of one. In a namespace that the account watches, a refusal is a passing failure, as of an
 // API server that starts.
 bool is_no_parent(const Error& error, bool in_watched_namespace) {
-  return k8s::says_not_found(error) || error.code == ErrorCode::invalid_argument ||
+  return error.code == ErrorCode::not_found || error.code == ErrorCode::invalid_argument ||
          (error.code == ErrorCode::forbidden && !in_watched_namespace);
 }
 
@@ -228,7 +228,8 @@ Task<Result<void>> Gatherer::load_settings() {
   } else if (config.error().code == ErrorCode::forbidden && config_was_read_) {
     // An API server that starts refuses what it allows later, so this says nothing about the settings.
     settings = settings_;
-  } else if (k8s::says_not_found(config.error()) || config.error().code == ErrorCode::forbidden) {
+  } else if (config.error().code == ErrorCode::not_found ||
+             config.error().code == ErrorCode::forbidden) {
     if (repeats_.check("argocd-cm", Clock::now()).pass) {
       log_.warning("Argo CD's settings cannot be read; assuming its defaults",
                    {{"reason", config.error().message}});
@@ -453,7 +454,7 @@ Task<Gathered> Gatherer::gather(k8s::ObjectKey key, std::string text, Reads read
   if (text.empty()) {
     auto read =
         co_await kubernetes_.get(k8s::resources::kApplications, key, deadline_after(kReadTimeout));
-    if (!read && k8s::says_not_found(read.error())) {
+    if (!read && read.error().code == ErrorCode::not_found) {
       co_return Gathered{.outcome = Gathered::Outcome::gone};
     }
     if (!read) co_return unknown_to_kubernetes(read.error());

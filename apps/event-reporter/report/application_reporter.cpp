@@ -140,7 +140,7 @@ Task<Result<void>> ApplicationReporter::report_missed(Grant grant, std::string k
   if (text.empty()) {
     auto read = co_await kubernetes_.get(k8s::resources::kApplications, application_key(key),
                                          deadline_after(kApplicationReadTimeout));
-    if (!read && k8s::says_not_found(read.error())) {
+    if (!read && read.error().code == ErrorCode::not_found) {
       co_return Result<void>();  // the watch will deliver its deletion
     }
     if (!read) co_return std::unexpected(read.error());
@@ -160,7 +160,7 @@ Task<Result<void>> ApplicationReporter::report_unseen_predecessor(Grant grant, s
                                              deadline_after(kApplicationReadTimeout));
   // An Application that exists is reported when the watch delivers it.
   if (read) co_return Result<void>();
-  if (!k8s::says_not_found(read.error())) co_return std::unexpected(read.error());
+  if (read.error().code != ErrorCode::not_found) co_return std::unexpected(read.error());
   const auto known = ledger_.known().find(key);
   if (known == ledger_.known().end()) co_return Result<void>();
   co_return co_await report_predecessor(grant, key, known->second.uid);

@@ -41,7 +41,7 @@ Task<> check_deletions(k8s::Client& kubernetes, Missing missing, DeletionCheck c
         if (check.is_watched) unwatched.emplace_back(std::move(key), std::move(uid));
         continue;
       }
-      if (k8s::says_not_found(read.error())) {
+      if (read.error().code == ErrorCode::not_found) {
         deleted(std::move(key), std::move(uid));
         continue;
       }

@@ -363,7 +363,7 @@ Task<Result<void>> ResourceReporter::report_missed(Grant grant, std::string key,
   if (work.live || !ledger_.known().contains(key)) co_return Result<void>();
   const auto id = parse_resource_key(key);
   const auto text = co_await read(id);
-  if (!text && !k8s::says_not_found(text.error())) co_return std::unexpected(text.error());
+  if (!text && text.error().code != ErrorCode::not_found) co_return std::unexpected(text.error());
   const auto known = ledger_.known().find(key);
   if (known == ledger_.known().end()) co_return Result<void>();
   const auto uid = known->second.uid;
@@ -388,7 +388,7 @@ Task<Result<bool>> ResourceReporter::report_state(Grant grant, const std::string
     if (from_server && work.states.size() > 1) co_return Result<bool>(true);
   }
   auto text = from_server ? co_await read(id) : Result<std::string>(work.states.front().text);
-  if (!text && k8s::says_not_found(text.error())) co_return Result<bool>(false);
+  if (!text && text.error().code == ErrorCode::not_found) co_return Result<bool>(false);
   if (!text) co_return std::unexpected(text.error());
   const auto reported =
       co_await report_text(grant, id, *text, from_server, work.heartbeat, attempt.trace);
@@ -530,7 +530,7 @@ Task<Result<std::string>> ResourceReporter::read(const ResourceKey& id) {
   const Reading reading(cluster->reads);
   auto answer = co_await cluster->client->get(find_kind(id.kind)->resource, id.object,
                                               deadline_after(kReadTimeout));
-  if (!answer && !k8s::says_not_found(answer.error())) {
+  if (!answer && answer.error().code != ErrorCode::not_found) {
     metrics_
         .counter("gitops_event_reporter_errors_total", "Failed attempts by peer and kind",
                  {{"peer", "kubernetes"}, {"code", std::string(to_string(answer.error().code))}})
