@@ -72,6 +72,14 @@ Task<std::string> read_error_body(http::ClientExchange& exchange) {
   co_return body;
 }
 
+// Returns false when the text is an API server's list of groups that lacks this group and version.
+bool may_have_version(const std::string& groups, const Resource& resource) {
+  Discovery discovery;
+  const auto known = discovery.add_groups(groups);
+  const auto& versions = discovery.versions(resource.group);
+  return !known || std::ranges::find(versions, resource.version) != versions.end();
+}
+
 // Returns the number at the beginning of a text such as "27+".
 unsigned leading_number(const std::string& text) {
   unsigned value = 0;
@@ -314,8 +322,14 @@ Task<Result<Client::BoundToken>> Client::request_token(ObjectKey service_account
 
 Task<Result<bool>> Client::exists(const Resource& resource, Deadline deadline) {
   auto answer = co_await raw({.target = group_version_path(resource)}, deadline);
-  // An API server has no Status for a group that it does not serve.
-  if (!answer && answer.error().http_status == 404) co_return false;
+  if (!answer && answer.error().code == ErrorCode::not_found) co_return false;
+  // An API server has no Status for a group that it does not serve, and an intermediary has none at
+  // all. The list of groups tells them apart.
+  if (!answer && answer.error().http_status == 404 && !resource.group.empty()) {
+    const auto groups = co_await raw({.target = "/apis"}, deadline);
+    if (!groups) co_return std::unexpected(groups.error());
+    if (!may_have_version(*groups, resource)) co_return false;
+  }
   if (!answer) co_return std::unexpected(std::move(answer.error()));
   auto json = parse_answer(*answer, "discovery of " + resource.api_version());
   if (!json) co_return std::unexpected(std::move(json.error()));

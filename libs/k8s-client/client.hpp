@@ -105,7 +105,8 @@ class Client {
   Task<Result<BoundToken>> request_token(ObjectKey service_account,
                                          std::vector<std::string> audiences,
                                          std::chrono::seconds lifetime, Deadline deadline);
-  // Returns whether the server has this type now, by discovery of its group and version.
+  // Returns whether the server has this type now, by discovery of its group and version. After a 404
+  // without a Status, the list of groups decides.
   Task<Result<bool>> exists(const Resource& resource, Deadline deadline);
   // Returns all types of the server, in two requests when it has aggregated discovery, else in one
   // for each group and version. Groups that could not be read are in the result as not known.

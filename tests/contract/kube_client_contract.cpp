@@ -463,8 +463,7 @@ Task<> keeps_status_apart_and_learns_of_new_types(Fixture& fixture) {
   bool known = false;
   while (!known && Clock::now() < deadline) {
     const auto now = co_await fixture.client.exists(widgets, deadline);
-    CO_ASSERT_OK(now);
-    known = *now;
+    known = now.value_or(false);  // the list of groups may be ahead of the type
     if (!known) co_await sleep_for(20ms);
   }
   CO_ASSERT_TRUE(known);

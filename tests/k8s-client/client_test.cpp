@@ -634,6 +634,28 @@ TEST(Client, DiscoversTypes) {
       });
 }
 
+// The API server has no Status for a group that it does not serve, as a balancer has none.
+TEST(Client, AsksForTheGroupsBeforeATypeIsAbsent) {
+  const http::Response plain{
+      .status = 404, .headers = {{"Content-Type", "text/plain"}}, .body = "404 page not found"};
+  const auto groups = [](const std::string& versions) {
+    return json_ok(R"({"kind":"APIGroupList","groups":[{"name":"argoproj.io","versions":[)" +
+                   versions + "]}]}");
+  };
+  with_fixture(
+      {plain, groups(R"({"version":"v1alpha1"})"), plain, groups(R"({"version":"v1"})"), plain,
+       groups(""), plain, plain, json_ok(R"({"resources":[{"name":"applications"}]})")},
+      [](Fixture& fixture) -> Task<> {
+        std::vector<std::string> found;
+        for (int i = 0; i < 5; ++i) {
+          const auto type = co_await fixture.client.exists(resources::kApplications, soon());
+          found.emplace_back(type ? (*type ? "yes" : "no") : to_string(type.error().code));
+        }
+        EXPECT_THAT(found, testing::ElementsAre("unavailable", "no", "no", "unavailable", "yes"));
+        EXPECT_EQ(fixture.request(1).target, "/apis");
+      });
+}
+
 const RetryPolicy kQuick{.attempts = 3, .backoff = {.initial = 1ms, .max = 1ms}};
 
 TEST(ClientRetries, SendsAReadAgainUntilItIsAnswered) {
