@@ -111,6 +111,11 @@ ApplicationReporter::ApplicationReporter(const Executor& executor, k8s::Client& 
 
 Task<Result<void>> ApplicationReporter::report_predecessor(Grant grant, std::string key,
                                                            std::string uid) {
+  const auto read = co_await kubernetes_.get(k8s::resources::kApplications, application_key(key),
+                                             deadline_after(kApplicationReadTimeout));
+  if (!read && read.error().code != ErrorCode::not_found) co_return std::unexpected(read.error());
+  // It is no predecessor: a read was ahead of the watch, which delivers it later.
+  if (read && member_string(member_text(*read, "metadata"), "uid") == uid) co_return Result<void>();
   co_return co_await report_gone(grant, key, application_stub(application_key(key), uid, ""));
 }
 
@@ -163,7 +168,8 @@ Task<Result<void>> ApplicationReporter::report_unseen_predecessor(Grant grant, s
   if (read.error().code != ErrorCode::not_found) co_return std::unexpected(read.error());
   const auto known = ledger_.known().find(key);
   if (known == ledger_.known().end()) co_return Result<void>();
-  co_return co_await report_predecessor(grant, key, known->second.uid);
+  auto stub = application_stub(application_key(key), known->second.uid, "");
+  co_return co_await report_gone(grant, std::move(key), std::move(stub));
 }
 
 // -- an Application that exists --
@@ -297,7 +303,8 @@ Task<Result<LedgerEntry>> ApplicationReporter::entry_for(const Grant& grant, con
   if (!loaded) co_return std::unexpected(loaded.error());
   auto entry = std::move(*loaded);
   if (!entry.uid.empty() && entry.uid != uid) {
-    const auto gone = co_await report_predecessor(grant, key, entry.uid);
+    const auto gone =
+        co_await report_gone(grant, key, application_stub(application_key(key), entry.uid, ""));
     if (!gone) co_return std::unexpected(gone.error());
     if (const auto kept = co_await store_refused(key); !kept) {
       co_return std::unexpected(kept.error());
@@ -539,7 +546,8 @@ Task<Result<void>> ApplicationReporter::report_lost_parts(Grant grant, std::stri
   if (!app->was_compared()) co_return Result<void>();
   if (newest_.is_outdated(key, app->metadata()["resourceVersion"].text())) co_return Result<void>();
   if (!entry->uid.empty() && entry->uid != app->uid()) {
-    co_return co_await report_predecessor(grant, key, entry->uid);
+    co_return co_await report_gone(grant, key,
+                                   application_stub(application_key(key), entry->uid, ""));
   }
   const auto resources = app->resource_ids();
   auto plan = plan_lost_parts(std::move(*entry), resources, grant);

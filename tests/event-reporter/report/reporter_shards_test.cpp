@@ -166,6 +166,42 @@ TEST(Reporter, WhatWasReadAheadOfTheWatchIsReportedGoneAlsoWhenItHasASuccessor) 
   });
 }
 
+// The replica released the shard, read the successor, and the watch delivered the deletion alone.
+TEST(Reporter, WhatWasReadAheadOfTheWatchIsNotReportedGoneByATakeOver) {
+  play(of_three(0), [](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start_doubles();
+    SampleApp app{.name = "app-0", .uid = "uid-9", .resources = 0};
+    fixture.put(app);
+    const auto with_successor = fixture.kube.store().back_up();
+    fixture.remove(app);
+    app.uid = "uid-0";
+    fixture.put(app);
+    const auto first = *fixture.kube.find(k8s::resources::kApplications, {"argocd", "app-0"});
+    co_await fixture.start_reporter();
+    fixture.reporter().changes().claimed(2, 1);
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(1));
+    EXPECT_TRUE(co_await fixture.is_quiet());
+    fixture.kube.store().restore(with_successor);
+    fixture.reporter().changes().compare_again("argocd/app-0");
+    fixture.reporter().changes().released(2);
+    const auto row = inventory_row("argocd/app-0", "uid-9");
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return fixture.ledger().inventory().contains(row); },
+                                  "the successor in the inventory"));
+    fixture.kube.send_on_watches(k8s::resources::kApplications,
+                                 json{{"type", "DELETED"}, {"object", first}}.dump() + "\n");
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(2));
+    fixture.reporter().changes().claimed(2, 3);
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(4));
+    EXPECT_TRUE(co_await fixture.is_quiet());
+    // Who takes a shard over reports its own deletions once more.
+    EXPECT_THAT(fixture.events(), ElementsAre("app-0", "app-0 gone", "app-0 gone", "app-0"));
+    EXPECT_TRUE(fixture.platform.reports()[1].event_id.starts_with("uid-0/"));
+    EXPECT_TRUE(fixture.platform.reports()[2].event_id.starts_with("uid-0/"));
+    EXPECT_TRUE(fixture.platform.reports()[3].event_id.starts_with("uid-9/"));
+  });
+}
+
 // Who holds the shard now may never have heard of the resource.
 TEST(Reporter, AResourceThatItReportedIsReportedGoneAlsoWhenTheShardIsHeldByAnother) {
   play(of_three(0), [](ReporterFixture& fixture) -> Task<> {
