@@ -10,6 +10,9 @@ namespace gitops::control_plane_server {
 namespace {
 
 constexpr std::size_t kMaxTimelineMessage = 200;
+// Distance of a sequence, a time in microseconds, above the arrival of an event from which it is that of a clock that
+// ran ahead.
+constexpr Micros kAheadOfTime = 10LL * 60 * 1'000'000;
 
 // Returns whether users see the difference as a change of the object.
 bool is_milestone(const ObjectState& before, const ObjectState& after) {
@@ -38,8 +41,16 @@ Effects seen(const ObjectState& current, Outcome outcome, const Event& event) {
   return effects;
 }
 
+// Returns whether the stored sequence is from a clock that ran ahead, and the event's is not. A reporter continues above
+// such a sequence unless it lost its ledger, and would have no event that counts before that time has come.
+bool is_ahead_of_time(const ObjectState& current, const Event& event) {
+  const auto latest = event.state.seen_at + kAheadOfTime;
+  return current.sequence > latest && event.state.sequence <= latest;
+}
+
 Outcome outcome_of(const ObjectState& current, const Event& event) {
-  const bool ordered = current.sequence > 0 && event.state.sequence > 0;
+  const bool ordered =
+      current.sequence > 0 && event.state.sequence > 0 && !is_ahead_of_time(current, event);
   if (ordered && event.state.sequence < current.sequence) return Outcome::stale;
   if (ordered && event.state.sequence == current.sequence) return Outcome::duplicate;
   // A deletion applies only to the object with its uid. That of a later object, no state of which arrived, keeps late

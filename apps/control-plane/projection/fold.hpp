@@ -32,7 +32,8 @@ struct Effects {
 // sequences the order of arrival counts, and equal content is a duplicate. Another uid under the same key with a higher
 // sequence is a new object ("recreated"). A deletion of another uid than the present one is stale. A deletion of an
 // object without a row leaves a gone row as a tombstone, so that an older event does not bring the object back; one of
-// another uid with a higher sequence raises the tombstone's.
+// another uid with a higher sequence raises the tombstone's. A stored sequence more than 10 minutes ahead of the event's
+// arrival does not count for an event whose own is not.
 Effects fold(const std::optional<ObjectState>& current, const Event& event);
 
 // Returns the stored release, updated by one more event about the same history id. One that began at another time is

@@ -82,6 +82,30 @@ TEST(Fold, WithoutSequencesTheLastToArriveCounts) {
   EXPECT_EQ(effects.body->live, "v2");
 }
 
+// The clock of a reporter's machine ran ahead, and was mended when the reporter had lost its ledger.
+TEST(Fold, ASequenceAheadOfTimeKeepsNoLaterEventOut) {
+  constexpr Micros kMinute = 60'000'000;
+  constexpr Micros kNow = 1'800'000'000'000'000;
+  const auto arriving = [](Micros sequence, const std::string& body) {
+    auto event = event_of(sequence, body);
+    event.state.seen_at = kNow;
+    return event;
+  };
+  const auto ahead = stored(arriving(kNow + 60 * kMinute, "v1"));
+  const auto effects = fold(ahead, arriving(kNow - kMinute, "v2"));
+  EXPECT_EQ(effects.outcome, Outcome::stored);
+  EXPECT_EQ(effects.state.sequence, kNow - kMinute);
+  ASSERT_TRUE(effects.body);
+  EXPECT_EQ(effects.body->live, "v2");
+  auto deletion = deletion_of(kNow);
+  deletion.state.seen_at = kNow;
+  EXPECT_EQ(fold(ahead, deletion).state.presence, Presence::gone);
+  // A reporter that has its ledger continues above it, and the skew of usual clocks is less.
+  EXPECT_EQ(fold(ahead, arriving(kNow + 50 * kMinute, "v2")).outcome, Outcome::stale);
+  const auto skewed = stored(arriving(kNow + 5 * kMinute, "v1"));
+  EXPECT_EQ(fold(skewed, arriving(kNow, "v2")).outcome, Outcome::stale);
+}
+
 TEST(Fold, OnlyAMilestoneHasATimelineRowAndAChangeTime) {
   const auto current = stored(event_of(7));
   const auto quiet = fold(current, event_of(8, "v2"));
