@@ -34,6 +34,11 @@ std::optional<Term> read_term(const std::optional<std::string>& text) {
   return term;
 }
 
+// Returns whether the object's own event was refused for good. Those of its parts do not count.
+bool is_own_refused(const LedgerHead& head) {
+  return !head.refused.empty() && head.refused.front().part.empty();
+}
+
 // Makes every event due again, with a new sequence. The object stays deleted, and refused events stay
 // refused.
 void announce_again(LedgerEntry& entry) {
@@ -224,7 +229,7 @@ void ChangeTracker::send_heartbeat() {
   const auto has_event = [this](const auto& seen) {
     const auto known = ledger_.known().find(seen.first);
     return owns(seen.first) && !unreadable_.contains(seen.first) &&
-           (known == ledger_.known().end() || known->second.refused.empty()) &&
+           (known == ledger_.known().end() || !is_own_refused(known->second)) &&
            objects_.is_readable(seen.first);
   };
   auto any = std::ranges::find_if(

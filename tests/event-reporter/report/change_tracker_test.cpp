@@ -111,6 +111,30 @@ TEST_F(ChangeTrackerTest, AHeartbeatIsThatOfAnObjectThatCanBeReportedNow) {
   EXPECT_EQ(dirty.size(), 0U);
 }
 
+// Else a reporter of one application with a resource that is too large would never hear of a restore.
+TEST_F(ChangeTrackerTest, AHeartbeatIsThatOfAnApplicationWithARefusedResource) {
+  const ResourceId part{
+      .group = "apps", .version = "v1", .kind = "Deployment", .ns = "shop", .name = "web"};
+  hold();
+  changes.changed("a/web", "u", digest(1), "one", {});
+  EXPECT_TRUE(dirty.take("a/web").live);
+  dirty.done("a/web");
+  LedgerEntry entry{.uid = "u"};
+  entry.announce(digest(1), 7);
+  entry.acknowledge(digest(1));
+  entry.announce(part, digest(2), 7);
+  entry.refuse(part, 413, wall_now(), "too large");
+  ledger.store("a/web", entry);
+  changes.send_heartbeat();
+  EXPECT_TRUE(dirty.take("a/web").heartbeat);
+  dirty.done("a/web");
+  entry.announce(digest(3), 8);
+  entry.refuse(400, wall_now(), "no");
+  ledger.store("a/web", entry);
+  changes.send_heartbeat();
+  EXPECT_FALSE(dirty.contains("a/web"));
+}
+
 // It made room for a successor with the same name.
 TEST_F(ChangeTrackerTest, ARefusedDeletionInTheInventoryIsRetriedAtTheStart) {
   LedgerEntry old{.uid = "old"};
