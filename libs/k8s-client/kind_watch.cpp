@@ -64,8 +64,9 @@ Task<bool> KindWatch::look() {
 // Watches the kind; returns when it is no longer served.
 Task<> KindWatch::watch() {
   std::string failure;
-  TaskGroup tasks(executor_, [&failure](const std::string& task, const std::string& what) {
+  TaskGroup tasks(executor_, [&failure, &tasks](const std::string& task, const std::string& what) {
     failure = task + ": " + what;
+    tasks.cancel();
   });
   informer_.emplace(executor_, client_, informer_options(), metrics_, program_);
   const auto subscription =

@@ -1,6 +1,7 @@
 #include "k8s-client/informer.hpp"
 
 #include <exception>
+#include <stdexcept>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,6 +9,7 @@
 
 #include "contract/kube_watch_contract.hpp"
 #include "doubles/fake_kube_api.hpp"
+#include "k8s-client/kind_watch.hpp"
 #include "support/log_capture.hpp"
 #include "support/run_coro.hpp"
 #include "support/wait.hpp"
@@ -737,6 +739,38 @@ TEST(Informer, EndsAtOnceWhenItsGroupIsCancelled) {
       EXPECT_LT(Clock::now() - before, 1s);
     });
   }
+}
+
+// A watch that stands still would look like one without news.
+TEST(KindWatch, EndsWithTheFailureOfItsInformer) {
+  const test::LogCapture quiet;
+  test::run_in_test_time([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    FakeKubeApi api(executor);
+    CO_ASSERT_OK(api.start());
+    api.put(resources::kConfigMaps, {{"metadata", {{"name", "a"}, {"namespace", "default"}}}});
+    Metrics metrics;
+    net::Resolver resolver(metrics);
+    Client client(executor, resolver, api.cluster_config(), {}, "test");
+    KindWatch watch(executor, client,
+                    {.name = "configmaps",
+                     .resource = resources::kConfigMaps,
+                     .fields = FieldSet({}),
+                     .ns = "default"},
+                    {},
+                    {.changed = [](const Change&) { throw std::runtime_error("broken"); },
+                     .listed = [](const KindWatch&) -> Task<> { co_return; }},
+                    metrics, "test", "in-cluster");
+    std::string failure;
+    TaskGroup group(executor,
+                    [&failure](const std::string&, const std::string& what) { failure = what; });
+    group.spawn("kind", [&watch] { return watch.run(); });
+    EXPECT_TRUE(co_await test::eventually([&] { return !failure.empty(); }, "the failure"));
+    EXPECT_THAT(failure, HasSubstr("broken"));
+    group.cancel();
+    co_await group.join();
+    co_await api.stop();
+  });
 }
 
 }  // namespace

@@ -70,6 +70,7 @@ struct ResourceReporter::Cluster {
         name(std::move(the_name)),
         tasks(executor, [this](const std::string& task, const std::string& what) {
           failure = task + ": " + what;
+          tasks.cancel();
         }) {}
 
   [[nodiscard]] bool is_own() const { return id == kOwnCluster; }

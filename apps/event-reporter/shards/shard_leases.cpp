@@ -107,8 +107,9 @@ Task<> ShardLeases::run() {
     co_await join_layout();
     joined_ = true;
     std::string failure;
-    TaskGroup tasks(executor, [&failure](const std::string& task, const std::string& what) {
+    TaskGroup tasks(executor, [&failure, &tasks](const std::string& task, const std::string& what) {
       failure = task + ": " + what;
+      tasks.cancel();
     });
     tasks.spawn("layout", [this, &tasks]() -> Task<> {
       co_await stay_in_layout();

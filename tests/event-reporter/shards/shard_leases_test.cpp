@@ -7,6 +7,7 @@
 
 #include "doubles/fake_kube_api.hpp"
 #include "event-reporter/shards/shard_leases_fixture.hpp"
+#include "support/log_capture.hpp"
 #include "support/run_coro.hpp"
 #include "support/status_page.hpp"
 #include "support/tcp_relay.hpp"
@@ -36,6 +37,44 @@ TEST(ShardLeases, OneReplicaHasEverythingWithoutALease) {
     EXPECT_EQ(fixture.api.requests().size(), 1U) << "was there ever more than one?";
     EXPECT_EQ(fixture.layout(), Json());
     co_return;
+  });
+}
+
+// Else the shards would stay where they are, whatever becomes of their replicas.
+TEST(ShardLeases, AFailureEndsTheProgram) {
+  struct Broken final : ShardObserver {
+    void claimed(std::uint32_t /*shard*/, Term /*term*/, Sequence /*floor*/) override {
+      throw std::runtime_error("broken");
+    }
+    void released(std::uint32_t /*shard*/) override {}
+    [[nodiscard]] bool busy(std::uint32_t /*shard*/) const override { return false; }
+  };
+  const test::LogCapture quiet;
+  run_in_test_time([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    test::FakeKubeApi api(executor);
+    CO_ASSERT_OK(api.start());
+    api.put(k8s::resources::kNamespaces, {{"metadata", {{"name", "runtime"}}}});
+    Metrics metrics;
+    net::Resolver resolver(metrics);
+    k8s::Client client(executor, resolver, api.cluster_config(), {}, "test");
+    Broken observer;
+    ShardLeases leases(client,
+                       {.ns = "runtime",
+                        .name = "reporter",
+                        .identity = "reporter-0",
+                        .own = {.replicas = 2, .ordinal = 0}},
+                       observer);
+    std::string failure;
+    TaskGroup group(executor,
+                    [&failure](const std::string&, const std::string& what) { failure = what; });
+    leases.start(group);
+    EXPECT_TRUE(co_await test::eventually([&] { return !failure.empty(); }, "the failure",
+                                          std::chrono::minutes(5)));
+    EXPECT_THAT(failure, testing::HasSubstr("broken"));
+    group.cancel();
+    co_await group.join();
+    co_await api.stop();
   });
 }
 
