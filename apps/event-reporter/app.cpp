@@ -75,6 +75,7 @@ class App {
     mode_.start(shared_.tasks);
     leases_.start(shared_.tasks);
     shared_.tasks.spawn("resync", [this] { return resync_.run(); });
+    shared_.tasks.spawn("position", [this] { return resync_.ask_while_silent(); });
     shared_.tasks.spawn("requested reports", [this] { return requested_.run(); });
     co_return Result<void>();
   }

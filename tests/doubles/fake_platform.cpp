@@ -194,10 +194,14 @@ http::Response FakePlatform::take(const http::Request& request, std::string body
   reports_.push_back(std::move(report));
   notify_change();
   auto response = json_response(200, "{}");
-  if (!position_.empty()) response.headers.add("X-Intake-Position", position_);
-  if (!resync_.empty()) response.headers.add("X-Intake-Resync", resync_);
+  add_position(response);
   if (!again_.empty()) response.headers.add("X-Intake-Again", again_);
   return response;
+}
+
+void FakePlatform::add_position(http::Response& response) const {
+  if (!position_.empty()) response.headers.add("X-Intake-Position", position_);
+  if (!resync_.empty()) response.headers.add("X-Intake-Resync", resync_);
 }
 
 Json FakePlatform::payload_of(const http::Request& request, std::string body) {
@@ -214,7 +218,9 @@ Task<> FakePlatform::take_inventory(http::Exchange& exchange) {
   if (!body) co_return;
   auto inventory = payload_of(exchange.request(), std::move(*body));
   http::Response response = json_response(200, R"({"again":[]})");
-  if (!inventory.is_object() || !inventory.contains("token")) {
+  if (inventory == Json::object() && exchange.request().headers.find("X-Intake-Seen")) {
+    add_position(response);
+  } else if (!inventory.is_object() || !inventory.contains("token")) {
     response = refuse(400, "this is no inventory");
   } else if (inventory["token"] != resync_) {
     response = failure(409);

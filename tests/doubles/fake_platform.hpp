@@ -80,7 +80,7 @@ class FakePlatform : public DoubleServer {
   // Sends this X-Intake-Again with each acknowledgement; empty: none.
   void ask_again(std::string head) { again_ = std::move(head); }
   // The bodies of POST /2.0/api/events/inventory with this token, each answered as `answer` says. By default no object
-  // is asked for. One with another token is answered 409.
+  // is asked for. One with another token is answered 409, and "{}" with the heads of an acknowledgement.
   [[nodiscard]] const std::vector<Json>& inventories() const { return inventories_; }
   void answer_inventories(std::function<http::Response(const Json&)> answer) {
     answers_inventory_ = std::move(answer);
@@ -103,6 +103,7 @@ class FakePlatform : public DoubleServer {
   // The body, inflated and parsed; discarded when that fails.
   static Json payload_of(const http::Request& request, std::string body);
   http::Response take(const http::Request& request, std::string body);
+  void add_position(http::Response& response) const;
   // Records the reason and makes the 4xx answer.
   http::Response refuse(int status, std::string_view why);
   [[nodiscard]] std::string record() const;

@@ -353,12 +353,16 @@ Task<Result<EventRoutes::Acknowledgement>> EventRoutes::store(const http::Exchan
 Task<http::Response> EventRoutes::take_inventory(http::Exchange& exchange,
                                                  const Received& received) {
   const auto& caller = *received.caller;
+  const auto& headers = exchange.request().headers;
+  auto seen = read_position(headers.find("X-Intake-Seen").value_or(""));
+  auto name = clean(headers.find("X-Reporter").value_or(""), kMaxReporter);
+  if (seen && !name.empty() && received.body == "{}") {
+    co_return co_await tell_position(received, std::move(name), std::move(*seen));
+  }
   auto inventory = control_plane::read_inventory(parser_, received.body);
   if (!inventory) co_return refusal(inventory.error());
   ReporterName reporter{
-      .account = caller.account->number,
-      .runtime = caller.runtime,
-      .name = clean(exchange.request().headers.find("X-Reporter").value_or(""), kMaxReporter)};
+      .account = caller.account->number, .runtime = caller.runtime, .name = std::move(name)};
   const auto again = co_await inventories_.take(std::move(reporter), std::move(*inventory),
                                                 deadline_after(options_.hold_inventory));
   if (!again && again.error().code == ErrorCode::conflict) co_return api_error(again.error());
@@ -370,6 +374,16 @@ Task<http::Response> EventRoutes::take_inventory(http::Exchange& exchange,
   }
   co_return http::Response{.headers = {{"Content-Type", "application/json"}},
                            .body = "{\"again\":[" + uids + "]}"};
+}
+
+Task<http::Response> EventRoutes::tell_position(const Received& received, std::string reporter,
+                                                IntakePosition seen) {
+  const auto& caller = *received.caller;
+  auto mark = co_await writer_.touch(
+      {.account = caller.account->number, .runtime = caller.runtime, .name = std::move(reporter)},
+      {.seen = std::move(seen), .at = micros_at(wall_now())}, deadline_after(options_.hold));
+  if (!mark) co_return refusal(mark.error());
+  co_return accepted({.mark = std::move(*mark)}, {});
 }
 
 Task<http::Response> EventRoutes::take_event_payload(http::Exchange& exchange,

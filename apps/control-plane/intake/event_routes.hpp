@@ -87,6 +87,9 @@ class EventRoutes {
   // Returns the decoded body; too_many_requests when there is no room for it.
   Task<Result<std::string>> read_body(http::Exchange& exchange, BodyRoom& room) const;
   Task<http::Response> take_inventory(http::Exchange& exchange, const Received& received);
+  // Tells a reporter without an event where the database is.
+  Task<http::Response> tell_position(const Received& received, std::string reporter,
+                                     IntakePosition seen);
   [[nodiscard]] std::string client_of(http::Exchange& exchange) const;
   void audit_refusal(http::Exchange& exchange, const Caller* caller, std::string why);
   struct Acknowledgement {

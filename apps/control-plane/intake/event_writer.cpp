@@ -159,6 +159,16 @@ Task<Result<void>> EventWriter::store_all(std::vector<Incoming> all, Deadline de
   co_return Result<void>{};
 }
 
+Task<Result<IntakeMark>> EventWriter::touch(EventStore::ReporterKey reporter,
+                                            ReporterContact contact, Deadline deadline) {
+  if (stops_) co_return fail(ErrorCode::unavailable, "the control plane is stopping");
+  co_return co_await database_.with_writer(
+      deadline, [event_store = event_store_, reporter = std::move(reporter),
+                 contact = std::move(contact)](store::Connection& connection) {
+        return event_store->touch(connection, reporter, contact);
+      });
+}
+
 std::shared_ptr<PendingEvent> EventWriter::push(Incoming incoming, std::size_t bytes) {
   auto event = std::make_shared<PendingEvent>(executor_);
   queue_.push({.incoming = std::move(incoming), .bytes = bytes, .waiter = event});

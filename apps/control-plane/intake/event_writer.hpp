@@ -67,6 +67,10 @@ class EventWriter {
   // Stores events without a body, some of them at a time. Errors are those of store(); the events before are stored.
   Task<Result<void>> store_all(std::vector<Incoming> all, Deadline deadline);
 
+  // Records the contact of a reporter that has no event, and returns its mark. Errors: unavailable, timeout.
+  Task<Result<IntakeMark>> touch(EventStore::ReporterKey reporter, ReporterContact contact,
+                                 Deadline deadline);
+
   [[nodiscard]] const IntakeQueue& queue() const { return queue_; }
   // Returns the error of the last batch; empty while events can be stored.
   [[nodiscard]] const std::string& last_error() const { return last_error_; }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
+#include <utility>
 
 #include "control-plane/storage/body_codec.hpp"
 #include "control-plane/storage/postgres_event_store.hpp"
@@ -193,6 +195,27 @@ Result<BatchOutcome> EventStore::store(store::Connection& connection,
   last_change_ = last_change;
   outcome.last_change = last_change;
   return outcome;
+}
+
+Result<IntakeMark> EventStore::touch(store::Connection& connection, const ReporterKey& reporter,
+                                     const ReporterContact& contact) {
+  const auto abandon = [&connection](Error error) {
+    std::ignore = connection.run_script("ROLLBACK");
+    return std::unexpected(std::move(error));
+  };
+  auto loaded = load(connection, {}, std::span(&reporter, 1));
+  if (!loaded) return abandon(std::move(loaded.error()));
+  auto row = advanced(loaded->reporters.front(), contact, loaded->epoch);
+  IntakeMark mark{.position = to_string(IntakePosition{loaded->epoch, row.position}),
+                  .resync = row.resync};
+  Writes writes;
+  writes.now = contact.at;
+  writes.reporters.push_back({reporter, std::move(row)});
+  if (auto applied = apply(connection, writes); !applied) {
+    return abandon(std::move(applied.error()));
+  }
+  note_written(writes.reporters);
+  return mark;
 }
 
 // Numbers that a COMMIT with an unknown outcome may have used would conflict with those of every later batch.

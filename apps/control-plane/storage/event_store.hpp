@@ -74,6 +74,10 @@ class EventStore {
     std::string name;
     auto operator<=>(const ReporterKey&) const = default;
   };
+  // Moves the row of a reporter without an event on, and returns its mark. Errors are those of store().
+  Result<IntakeMark> touch(store::Connection& connection, const ReporterKey& reporter,
+                           const ReporterContact& contact);
+
   // The rows of a batch before it. The present epoch of the database is loaded together with reporters.
   struct Loaded {
     std::vector<std::optional<ObjectState>> objects;    // in the order of the keys

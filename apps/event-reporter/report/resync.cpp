@@ -17,6 +17,9 @@ constexpr auto kPostTimeout = std::chrono::seconds(30);
 constexpr auto kFlushTimeout = std::chrono::seconds(10);
 constexpr Backoff::Options kPauses{.initial = std::chrono::seconds(1),
                                    .max = std::chrono::seconds(30)};
+// Time without an acknowledgement after which the control plane is asked where its database is: an object's sign of
+// life comes before (ReportQueue).
+constexpr auto kSilence = std::chrono::minutes(10);
 // Bytes of identities in one request. An Application with more has a request of its own.
 constexpr std::size_t kMaxIdentities = 4UL * 1024 * 1024;
 
@@ -46,6 +49,28 @@ Task<> Resync::run() {
     co_await serve(token);
     last_error_.clear();
     delivery_.history().end_resync(token);
+  }
+}
+
+Task<> Resync::ask_while_silent() {
+  auto asked = Clock::now();
+  const auto next = [&] { return std::max(asked, delivery_.last_acknowledgement()) + kSilence; };
+  while (true) {
+    while (Clock::now() < next()) co_await sleep_until(next());
+    asked = Clock::now();
+    auto& history = delivery_.history();
+    if (history.position().empty() || delivery_.breaker().state() != Breaker::State::closed) {
+      continue;
+    }
+    const auto answer = co_await platform_.post_position(
+        {.id = {}, .reporter = history.reporter(), .seen = history.position()},
+        deadline_after(kPostTimeout));
+    if (answer) {
+      history.acknowledged(answer->position, answer->resync);
+    } else {
+      log_.debug("the control plane does not tell where its database is",
+                 {{"error", answer.error().message}});
+    }
   }
 }
 

@@ -37,6 +37,9 @@ class Resync {
 
   // Runs until it is cancelled.
   Task<> run();
+  // Asks the control plane where its database is while there is no event that could show it, as of shards without an
+  // object. Runs until it is cancelled.
+  Task<> ask_while_silent();
   // Returns an entry of /statusz while a resync runs.
   [[nodiscard]] StatusReport status() const;
 

@@ -197,4 +197,17 @@ Task<Result<std::vector<std::string>>> Client::post_inventory(const Inventory& i
   co_return again;
 }
 
+Task<Result<Answer>> Client::post_position(Label label, Deadline deadline) {
+  http::Headers headers;
+  headers.set("X-Reporter", label.reporter);
+  headers.set("X-Intake-Seen", label.seen);
+  auto reply = co_await send(kInventoryPath, std::move(headers), http::gzip_compress("{}"),
+                             {.max_bytes = kMaxAnswer, .time = kAnswerTimeout}, deadline);
+  if (!reply) co_return fail("control plane: position", std::move(reply.error()));
+  if (!reply->answer.is_success()) {
+    co_return std::unexpected(refused("position", reply->answer, url_));
+  }
+  co_return std::move(reply->answer);
+}
+
 }  // namespace gitops::control_plane

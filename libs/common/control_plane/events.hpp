@@ -70,6 +70,11 @@ class Client {
   Task<Result<std::vector<std::string>>> post_inventory(const Inventory& inventory,
                                                         std::string reporter, Deadline deadline);
 
+  // Asks where the database is, for a reporter (Label::reporter, Label::seen) without an event to
+  // send: the Answer has position and resync. Errors are those of post_inventory(). A control plane
+  // that does not know the question refuses it.
+  Task<Result<Answer>> post_position(Label label, Deadline deadline);
+
   // Sends an event for callers that only need success or failure: a response other than 2xx is an
   // Error with its status and Retry-After, without any of the payload.
   Task<Result<void>> post_event(std::string payload, Label label, Deadline deadline);

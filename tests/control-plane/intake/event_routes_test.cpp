@@ -240,6 +240,29 @@ TEST_P(EventRoutesContract, AReporterIsToldWhereTheDatabaseIs) {
   });
 }
 
+// As one without an object, which would never hear of a restore.
+TEST_P(EventRoutesContract, AReporterWithoutAnEventAsksWhereTheDatabaseIs) {
+  with_routes([](IntakeFixture& fixture) -> Task<> {
+    const auto ask = [&](http::Headers headers) {
+      return fixture.post("{}", std::move(headers), kInventoryPath);
+    };
+    const auto first = co_await fixture.post(event_of("a"), {{"X-Reporter", "app/0/1"}});
+    const std::string position(first.headers.find("X-Intake-Position").value_or(""));
+    const auto same = co_await ask(reporter_that_saw(position));
+    EXPECT_EQ(same.status, 200);
+    EXPECT_TRUE(same.headers.find("X-Intake-Position"));
+    EXPECT_FALSE(same.headers.find("X-Intake-Resync"));
+    const auto ahead = co_await ask(reporter_that_saw("0123456789abcdef:5"));
+    const std::string token(ahead.headers.find("X-Intake-Resync").value_or(""));
+    CO_ASSERT_TRUE(!token.empty());
+    const control_plane::Inventory inventory{.token = token, .shards = {0}, .sequence = 8};
+    const auto told = co_await fixture.post(control_plane::to_json(inventory),
+                                            {{"X-Reporter", "app/0/1"}}, kInventoryPath);
+    EXPECT_EQ(told.status, 200);
+    EXPECT_EQ((co_await ask({{"X-Intake-Seen", position}})).status, 400) << "nobody asks";
+  });
+}
+
 TEST_P(EventRoutesContract, AnInventoryEndsWhatIsGone) {
   with_routes([](IntakeFixture& fixture) -> Task<> {
     const http::Headers head{{"X-Event-Sequence", "7"}};

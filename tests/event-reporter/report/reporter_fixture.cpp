@@ -180,6 +180,7 @@ Task<> ReporterFixture::start_reporter() {
   parts->delivery.history().begin("app/0/1", "", {});
   parts->reporter.start(parts->tasks);
   parts->tasks.spawn("resync", [this] { return parts->resync.run(); });
+  parts->tasks.spawn("position", [this] { return parts->resync.ask_while_silent(); });
   parts->delivery.on_asked([this](const auto& requests) { parts->requested.take(requests); });
   parts->tasks.spawn("requested reports", [this] { return parts->requested.run(); });
   parts->reporter.changes().claimed(options.shard, options.term);

@@ -87,6 +87,26 @@ TEST(Resync, EverythingIsReportedAgainWithNewSequences) {
   });
 }
 
+// It has no event whose acknowledgement could tell it, and the control plane shows what is gone.
+TEST(Resync, AReporterWithoutAnObjectAsks) {
+  play([](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start();
+    fixture.platform.acknowledge_with("e:9", "");
+    const SampleApp ghost{.name = "ghost", .uid = "uid-ghost", .resources = 0};
+    fixture.put(ghost);
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(1));
+    fixture.remove(ghost);
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(2));
+    fixture.platform.acknowledge_with("e:3", kToken);
+    co_await sleep_for(std::chrono::minutes(11));
+    CO_ASSERT_TRUE(co_await told(fixture, 1));
+    EXPECT_EQ(fixture.platform.inventories().front()["objects"], Json::object());
+    EXPECT_TRUE(co_await test::eventually(
+        [&] { return fixture.metric("gitops_event_reporter_resyncs_total") == 1; }, "its end"));
+    EXPECT_EQ(fixture.platform.reports().size(), 2U);
+  });
+}
+
 TEST(Resync, TheInventoryHasWhatExists) {
   play([](ReporterFixture& fixture) -> Task<> {
     co_await report_all(fixture);
