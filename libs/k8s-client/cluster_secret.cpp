@@ -186,8 +186,10 @@ bool is_own_cluster(std::string_view server, const http::Url& own) {
                                                           "kubernetes.default.svc.cluster.local"};
   const auto url = http::parse_url(server);
   if (!url) return false;
+  // A proxy such as Rancher serves many clusters at one host, each below a path of its own.
+  const auto path = [](std::string_view of) { return of.substr(0, of.find_last_not_of('/') + 1); };
   return std::ranges::find(inside, url->host) != inside.end() ||
-         (url->host == own.host && url->port == own.port);
+         (url->host == own.host && url->port == own.port && path(url->path) == path(own.path));
 }
 
 }  // namespace gitops::k8s

@@ -132,6 +132,11 @@ TEST(ClusterSecret, OurOwnClusterIsKnownByItsNames) {
   for (const auto* server : {"https://10.0.0.1:6443", "https://prod.example.com", "nonsense"}) {
     EXPECT_FALSE(is_own_cluster(server, own)) << server;
   }
+  const auto behind_a_proxy = http::parse_url("https://rancher.example.com/k8s/clusters/local");
+  ASSERT_TRUE(behind_a_proxy);
+  EXPECT_TRUE(is_own_cluster("https://rancher.example.com/k8s/clusters/local/", *behind_a_proxy));
+  EXPECT_FALSE(is_own_cluster("https://rancher.example.com/k8s/clusters/c-1", *behind_a_proxy));
+  EXPECT_FALSE(is_own_cluster("https://rancher.example.com", *behind_a_proxy));
 }
 
 }  // namespace
