@@ -9,10 +9,13 @@
 #include <nlohmann/json.hpp>
 
 #include "app-proxy/actions/applications.hpp"
+#include "app-proxy/actions/rollouts.hpp"
 #include "app-proxy/actions/workflows.hpp"
+#include "app-proxy/errors/client_codes.hpp"
 #include "common/core/metrics.hpp"
 #include "common/core/task_group.hpp"
 #include "common/http/server.hpp"
+#include "k8s-client/client.hpp"
 #include "support/run_coro.hpp"
 #include "support/wait.hpp"
 
@@ -278,6 +281,32 @@ TEST(WorkflowActions, AnAnswerWithoutANameIsNoWorkflow) {
     EXPECT_THAT(again.error().message, HasSubstr("look at the Workflows"));
     client.close_idle();
     co_await server.stop(Clock::now());
+  });
+}
+
+// As a balancer has it whose API server is away.
+TEST(RolloutActions, A404OfAnIntermediaryIsNoMissingInstallation) {
+  test::run_in_test_time([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    http::Server balancer(
+        executor, {.address = "127.0.0.1"}, [](http::Exchange& exchange) -> Task<> {
+          (void)co_await exchange.reply({.status = 404,
+                                         .headers = {{"Content-Type", "text/plain"}},
+                                         .body = "default backend - 404"});
+        });
+    EXPECT_TRUE(balancer.listen());
+    Metrics metrics;
+    net::Resolver resolver(metrics);
+    k8s::ClusterConfig config;
+    config.server = {.scheme = "http", .host = "127.0.0.1", .port = balancer.port()};
+    k8s::Client cluster(executor, resolver, std::move(config), {}, "test");
+    RolloutActions actions(cluster, nullptr);
+    const User ann{.id = "ann", .is_admin = true};
+    const auto done = co_await actions.act(
+        ann, RolloutAction::pause, {.ns = "shop", .name = "web", .app = {}}, deadline_after(20s));
+    CO_ASSERT_TRUE(!done);
+    EXPECT_EQ(done.error().subcode, action_errors::kNotAvailable) << done.error().message;
+    co_await balancer.stop(Clock::now());
   });
 }
 
