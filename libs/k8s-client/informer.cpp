@@ -127,6 +127,19 @@ Result<std::string> list_version(std::string_view list) {
   return std::move(meta->resource_version);
 }
 
+// Returns the resourceVersion of a list of one object. With a label selector the server may have to
+// read many objects to find one. A field selector is that of a name, and the permission to list may
+// be one for that name alone.
+Task<Result<std::string>> read_version(Client& client, const Resource& resource, std::string ns,
+                                       std::string field_selector, Deadline deadline) {
+  ListOptions one;
+  one.field_selector = std::move(field_selector);
+  one.limit = 1;
+  const auto page = co_await client.list(resource, std::move(ns), std::move(one), deadline);
+  if (!page) co_return std::unexpected(page.error());
+  co_return list_version(*page);
+}
+
 }  // namespace
 
 struct Informer::State {
@@ -203,8 +216,9 @@ Task<> Informer::State::run() {
 }
 
 Task<> Informer::State::run_check() {
-  const auto version = co_await newest_version(client, options.resource, options.ns,
-                                               deadline_after(options.list_timeout));
+  const auto version =
+      co_await read_version(client, options.resource, options.ns, options.field_selector,
+                            deadline_after(options.list_timeout));
   if (!version) {
     reflector.on_check_error(version.error());
     report_failure("check", version.error());
@@ -523,14 +537,9 @@ void Informer::for_each(const std::function<void(const Record&)>& visit) const {
   for (const auto& entry : state_->store) visit(entry.record);
 }
 
-// Sends no selectors, because with them the server may have to read many objects to find one.
 Task<Result<std::string>> newest_version(Client& client, const Resource& resource, std::string ns,
                                          Deadline deadline) {
-  ListOptions one;
-  one.limit = 1;
-  const auto page = co_await client.list(resource, std::move(ns), std::move(one), deadline);
-  if (!page) co_return std::unexpected(page.error());
-  co_return list_version(*page);
+  co_return co_await read_version(client, resource, std::move(ns), {}, deadline);
 }
 
 }  // namespace gitops::k8s

@@ -239,7 +239,7 @@ Task<> FakeKubeApi::serve(http::Exchange& exchange, const std::string& body) {
     const auto target = find_target(store_, request, path, query);
     if (!target) {
       response = page_not_found();
-    } else if (!is_allowed(*target)) {
+    } else if (!is_allowed(*target, query)) {
       response = refusal(forbidden(*target));
     } else if (target->verb == "watch") {
       co_await watch(exchange, *target, query);
@@ -277,14 +277,19 @@ std::optional<http::Response> FakeKubeApi::proxied_page(
   return page == pod_pages_.end() ? failure(503) : plain(page->second);
 }
 
-bool FakeKubeApi::is_allowed(const KubeTarget& target) const {
+bool FakeKubeApi::is_allowed(const KubeTarget& target, const Query& query) const {
   const auto& resource = target.type->resource;
+  auto name = target.key.name;
+  // A list of one name is authorized as a request for that object, in RequestInfoFactory.
+  constexpr std::string_view kOfName = "metadata.name=";
+  const auto fields = query.get("fieldSelector");
+  if (name.empty() && fields.starts_with(kOfName)) name = fields.substr(kOfName.size());
   return !allowed_ || allowed_({.verb = target.verb,
                                 .group = resource.group,
                                 .resource = resource.plural,
                                 .subresource = target.subresource,
                                 .ns = target.key.ns,
-                                .name = target.key.name});
+                                .name = name});
 }
 
 // Everything except objects: authentication, probes, version, discovery and reviews.

@@ -124,7 +124,7 @@ class FakeKubeApi : public DoubleServer {
                                              const std::vector<std::string>& path,
                                              const std::string& body);
   http::Response review_access(const std::string& body) const;
-  [[nodiscard]] bool is_allowed(const KubeTarget& target) const;
+  [[nodiscard]] bool is_allowed(const KubeTarget& target, const Query& query) const;
   [[nodiscard]] std::optional<http::Response> proxied_page(
       const http::Request& request, const std::vector<std::string>& path) const;
   http::Response answer(const http::Request& request, const KubeTarget& target, const Query& query,

@@ -686,6 +686,30 @@ TEST(Informer, WatchesWhatAFieldSelectorChooses) {
   }
 }
 
+// As the chart's permissions for the Secrets of some clusters.
+TEST(Informer, GoesOnAfterAWatchWithThePermissionForOneName) {
+  for (const auto& options : {kStreaming, kPaged}) {
+    with_double(
+        options,
+        [](FakeKubeApi& api, KubeWatchFixture& fixture) -> Task<> {
+          api.set_access([](const FakeKubeApi::Access& access) {
+            return (access.verb != "list" && access.verb != "watch") || access.name == "b";
+          });
+          fixture.start();
+          CO_ASSERT_TRUE(co_await fixture.synced());
+          CO_ASSERT_TRUE(co_await fixture.wait_until([&] { return api.open_watches() == 1; }));
+          api.end_watches();
+          CO_ASSERT_TRUE(
+              co_await fixture.wait_until([&] { return api.count("GET", "limit=1") > 0; }));
+          CO_ASSERT_TRUE(co_await fixture.update("b", "2"));
+          CO_ASSERT_TRUE(co_await fixture.wait_until([&] { return fixture.told().size() == 2; }));
+          EXPECT_THAT(fixture.told(), ElementsAre("+b=1", "~b=2"));
+          EXPECT_EQ(fixture.informer().last_error(), "");
+        },
+        [](InformerOptions& informer) { informer.field_selector = "metadata.name=b"; });
+  }
+}
+
 // ---- the rest ----
 
 TEST(Informer, DropsWhatKeepRefuses) {
