@@ -1,6 +1,7 @@
 #include "event-reporter/report/managed_clusters.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include <prometheus/gauge.h>
@@ -9,6 +10,10 @@
 
 namespace gitops::reporter {
 namespace {
+
+// Time after which the objects of a removed cluster are forgotten. A Secret that is replaced is absent
+// for a moment, and deletions of the cluster's objects may be due.
+constexpr auto kReplaced = std::chrono::seconds(5);
 
 // Returns the digest of the Secret's data, which decides whether the watch of the cluster is
 // restarted.
@@ -52,6 +57,7 @@ ManagedClusters::ManagedClusters(const Executor& executor, k8s::Client& kubernet
 }
 
 void ManagedClusters::start(TaskGroup& group) {
+  group_ = &group;
   for (const auto& informer : informers_) informer->start(group);
   group.spawn("clusters", [this] { return forget_missing(); });
 }
@@ -64,7 +70,7 @@ void ManagedClusters::on_change(const k8s::Change& change) {
     apply();
     const auto after = servers();
     for (const auto& server : before) {
-      if (!after.contains(server)) reporter_.forget_cluster(server);
+      if (!after.contains(server)) forget_unless_it_returns(server);
     }
     return;
   }
@@ -82,8 +88,17 @@ void ManagedClusters::on_change(const k8s::Change& change) {
   apply();
   // The Secret names another cluster now.
   if (!before.empty() && !entry.secret.server.empty() && !servers().contains(before)) {
-    reporter_.forget_cluster(before);
+    forget_unless_it_returns(before);
   }
+}
+
+void ManagedClusters::forget_unless_it_returns(const std::string& server) {
+  group_->spawn("removed cluster", [this, server] { return forget_later(server); });
+}
+
+Task<> ManagedClusters::forget_later(std::string server) {
+  co_await sleep_for(kReplaced);
+  if (!servers().contains(server)) reporter_.forget_cluster(server);
 }
 
 // Watches exactly the clusters with a usable Secret.

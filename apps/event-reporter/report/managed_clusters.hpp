@@ -51,10 +51,13 @@ class ManagedClusters {
   void apply();
   [[nodiscard]] std::set<std::string> servers() const;
   Task<> forget_missing();
+  void forget_unless_it_returns(const std::string& server);
+  Task<> forget_later(std::string server);
 
   k8s::Client& kubernetes_;
   ResourceReporter& reporter_;
   MakeClient make_client_;
+  TaskGroup* group_ = nullptr;  // set by start()
   Log log_{"clusters"};
   std::map<std::string, Entry> entries_;   // by the Secret's name
   std::map<std::string, Digest> watched_;  // by server

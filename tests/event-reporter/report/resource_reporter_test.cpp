@@ -13,6 +13,7 @@
 #include "common/net/resolve.hpp"
 #include "doubles/fake_kube_api.hpp"
 #include "doubles/fake_platform.hpp"
+#include "event-reporter/report/managed_clusters.hpp"
 #include "support/log_capture.hpp"
 #include "support/run_coro.hpp"
 #include "support/status_page.hpp"
@@ -738,6 +739,44 @@ TEST(ResourceReporter, AReportUnderWayEndsWithItsCluster) {
     EXPECT_TRUE(parts.metrics.expose().contains("gitops_event_reporter_oldest_dirty_seconds 0\n"))
         << parts.metrics.expose();
     parts.kube.end_faults();
+  });
+}
+
+// As by `kubectl replace --force`. What is due would be forgotten with the cluster, deletions for good.
+TEST(ManagedClusters, ASecretThatIsReplacedForgetsNothing) {
+  play({}, [](Parts& parts) -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    const std::string server = "https://prod.example.com";
+    const k8s::ObjectKey secret{"argocd", "cluster-prod"};
+    const auto put_secret = [&] {
+      parts.kube.put_secret(secret, {{"name", "prod"}, {"server", server}, {"config", "{}"}},
+                            {{"argocd.argoproj.io/secret-type", "cluster"}});
+    };
+    TaskGroup group(executor);
+    ManagedClusters clusters(
+        executor, *parts.client, "argocd", {}, *parts.reporter,
+        [&parts, executor](const k8s::ClusterConfig&) {
+          return std::make_shared<k8s::Client>(
+              executor, parts.resolver, parts.kube.cluster_config(), http::ProxySettings{}, "test");
+        },
+        parts.metrics);
+    put_secret();
+    clusters.start(group);
+    parts.put("u", "one");
+    CO_ASSERT_TRUE(co_await parts.platform_double.wait_for_count(2, deadline_after(seconds(10))));
+    EXPECT_TRUE(co_await parts.is_quiet());
+    EXPECT_TRUE(parts.kube.remove(r::kSecrets, secret));
+    put_secret();
+    co_await sleep_for(seconds(20));
+    EXPECT_THAT(parts.events(), ElementsAre("u one", "u one"));
+    const auto key =
+        ResourceKey{.cluster = server, .kind = "rollouts", .object = {"shop", "web"}}.to_string();
+    EXPECT_TRUE(parts.ledger->known().contains(key));
+    EXPECT_TRUE(parts.kube.remove(r::kSecrets, secret));
+    EXPECT_TRUE(co_await test::eventually([&] { return !parts.ledger->known().contains(key); },
+                                          "the end of the cluster", seconds(20)));
+    group.cancel();
+    co_await group.join();
   });
 }
 
