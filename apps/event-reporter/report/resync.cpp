@@ -17,17 +17,26 @@ constexpr auto kPostTimeout = std::chrono::seconds(30);
 constexpr auto kFlushTimeout = std::chrono::seconds(10);
 constexpr Backoff::Options kPauses{.initial = std::chrono::seconds(1),
                                    .max = std::chrono::seconds(30)};
+// Shortest pause after a refusal, which most likely comes again.
+constexpr auto kRefusedPause = std::chrono::minutes(5);
 // Time without an acknowledgement after which the control plane is asked where its database is: an object's sign of
 // life comes before (ReportQueue).
 constexpr auto kSilence = std::chrono::minutes(10);
 // Bytes of identities in one request. An Application with more has a request of its own.
 constexpr std::size_t kMaxIdentities = 4UL * 1024 * 1024;
 
-// Returns whether the answer is one that every further request would get. An answer in place of the control
-// plane's, as the 404 of an ingress without a backend, says nothing about the inventory.
+// Returns whether the control plane does not ask for this inventory any more. Another answer may be that of an
+// intermediary, and the token is that of one resync: once it is given up, nobody asks again.
 bool is_final(const Error& error) {
+  return error.http_status == 409;
+}
+
+// Returns the shortest pause after a failure.
+std::chrono::milliseconds pause_after(const Error& error) {
   const auto verdict = verdict_of(error.http_status);
-  return verdict == Verdict::refused || verdict == Verdict::too_large;
+  const bool is_refused = verdict == Verdict::refused || verdict == Verdict::too_large;
+  return is_refused ? std::max<std::chrono::milliseconds>(kRefusedPause, error.retry_after)
+                    : error.retry_after;
 }
 
 }  // namespace
@@ -90,7 +99,7 @@ Task<> Resync::serve(const std::string& token) {
       log_.warning("the inventory was not told", {{"error", last_error_}});
     }
     if (is_final(told.error())) co_return;
-    co_await sleep_for(pauses.next(told.error().retry_after));
+    co_await sleep_for(pauses.next(pause_after(told.error())));
   }
   resyncs_.Increment();
   log_.info("the control plane knows which objects exist");

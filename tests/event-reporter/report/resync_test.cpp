@@ -229,7 +229,26 @@ TEST(Resync, AnAnswerInPlaceOfTheControlPlanesIsNoRefusalOfTheInventory) {
   });
 }
 
-TEST(Resync, AnInventoryThatIsRefusedIsGivenUp) {
+// As of a proxy in between, for the size of the body.
+TEST(Resync, ARefusalOfTheInventoryMayBeThatOfAnotherServer) {
+  for (const int status : {400, 413, 422}) {
+    play([status](ReporterFixture& fixture) -> Task<> {
+      co_await report_all(fixture);
+      int answers = 0;
+      fixture.platform.answer_inventories([&answers, status](const Json&) {
+        return ++answers == 1 ? http::Response{.status = status} : answer_with(Json::array());
+      });
+      ask(fixture);
+      CO_ASSERT_TRUE(co_await told(fixture, 1));
+      co_await sleep_for(std::chrono::minutes(6));
+      CO_ASSERT_TRUE(co_await told(fixture, 2));
+      EXPECT_TRUE(co_await test::eventually(
+          [&] { return fixture.metric("gitops_event_reporter_resyncs_total") == 1; }, "its end"));
+    });
+  }
+}
+
+TEST(Resync, AnInventoryThatIsNotAskedForIsGivenUp) {
   play([](ReporterFixture& fixture) -> Task<> {
     co_await report_all(fixture);
     fixture.platform.answer_inventories([](const Json&) { return http::Response{.status = 409}; });
