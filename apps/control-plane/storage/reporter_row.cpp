@@ -65,7 +65,10 @@ ReporterRow advanced(const std::optional<ReporterRow>& stored, const ReporterCon
   // Never a number that the reporter was told already.
   if (is_same_epoch) row.position = std::max(row.position, seen->number);
   ++row.position;
-  if (went_back && row.resync.empty()) {
+  // A stored token may be that of a resync which has ended since, in a time that the database has lost; its reporter
+  // does not serve it again. One of this epoch also comes with events that were under way when it was made.
+  const bool is_asked = !is_same_epoch && row.resync.starts_with(std::string(epoch) + '-');
+  if (went_back && !is_asked) {
     row.resync = std::string(epoch) + '-' + std::to_string(row.position);
   }
   row.sequence = std::max(row.sequence, contact.sequence);

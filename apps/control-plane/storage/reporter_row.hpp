@@ -52,7 +52,8 @@ struct ReporterContact {
                                      std::string_view epoch);
 
 // Returns the row after a contact; `stored` is absent for a reporter that was not heard of. Asks for a resync when the
-// reporter has seen another epoch, or a position that the row does not have yet.
+// reporter has seen another epoch, or a position that the row does not have yet: for another one when the database went
+// back into an earlier resync.
 [[nodiscard]] ReporterRow advanced(const std::optional<ReporterRow>& stored,
                                    const ReporterContact& contact, std::string_view epoch);
 

@@ -62,6 +62,17 @@ TEST(ReporterRow, AResyncIsAskedForUntilItEnds) {
   EXPECT_EQ(late.resync, asked.resync) << "an event that was under way";
 }
 
+// The database went back twice, the second time to a moment at which the first resync had not ended. The reporter has
+// ended it, and does not serve the same token again.
+TEST(ReporterRow, AResyncOfALostTimeIsAnotherOne) {
+  const auto restored =
+      advanced(ReporterRow{.position = 7, .resync = kOther + "-4"}, seen(kOther, 9), kEpoch);
+  EXPECT_EQ(restored.resync, kEpoch + "-8");
+  const auto rolled_back =
+      advanced(ReporterRow{.position = 7, .resync = kEpoch + "-5"}, seen(kEpoch, 20), kEpoch);
+  EXPECT_EQ(rolled_back.resync, kEpoch + "-21");
+}
+
 TEST(ReporterContact, ThePresentEpochCountsInABatch) {
   const auto both = joined(seen(kOther, 90), seen(kEpoch, 3), kEpoch);
   EXPECT_EQ(both.seen, (IntakePosition{kEpoch, 3}));
