@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "app-proxy/errors/client_codes.hpp"
 #include "app-proxy/providers/host_json.hpp"
 #include "common/core/encoding.hpp"
 #include "common/core/text.hpp"
@@ -190,6 +191,13 @@ Result<SearchResult> read_search(std::string_view body) {
   if (!json) return std::unexpected(json.error());
   const auto items = (*json)["items"].is_array() ? (*json)["items"] : (*json)["data"];
   if (!items.is_array()) return lacks("items");
+  if ((*json)["incomplete_results"].is_true()) {
+    // A part does not tell what does not exist, and must not be kept as the host's answer.
+    return std::unexpected(Error{.code = ErrorCode::unavailable,
+                                 .message = "GitHub did not finish the search in its time; try "
+                                            "again, or with more of the name",
+                                 .subcode = git_errors::kUnreachable});
+  }
   auto repositories = repositories_of(items.items());
   if (!repositories) return std::unexpected(repositories.error());
   return SearchResult{.repositories = std::move(*repositories),

@@ -33,7 +33,8 @@ struct SearchResult {
   std::vector<Repository> repositories;
   std::size_t total = 0;
 };
-// Parses {"items": […], "total_count"} of GitHub or {"data": […]} of Gitea.
+// Parses {"items": […], "total_count"} of GitHub or {"data": […]} of Gitea. `unavailable` when
+// GitHub has searched only a part in its time.
 Result<SearchResult> read_search(std::string_view body);
 Result<std::vector<std::string>> read_names(std::string_view body);
 Result<FileContent> read_file(std::string_view body, std::string_view path);

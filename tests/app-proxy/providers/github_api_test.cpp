@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "app-proxy/errors/client_codes.hpp"
+
 namespace gitops::app_proxy::github {
 namespace {
 
@@ -26,6 +28,19 @@ TEST(GitHubApi, SearchesCannotBeWidened) {
 TEST(GitHubApi, ASearchShowsItsFirstThousandResults) {
   EXPECT_EQ(read_search(R"({"total_count":999,"items":[]})")->total, 999U);
   EXPECT_EQ(read_search(R"({"total_count":54321,"items":[]})")->total, 1'000U);
+}
+
+// docs.github.com/rest/search, "Timeouts and incomplete results".
+TEST(GitHubApi, ASearchThatGitHubDidNotFinishIsNoList) {
+  const auto part = read_search(
+      R"({"total_count":1,"incomplete_results":true,"items":[{"id":1,"full_name":"acme/shop"}]})");
+  ASSERT_FALSE(part);
+  EXPECT_EQ(part.error().code, ErrorCode::unavailable);
+  EXPECT_EQ(part.error().subcode, git_errors::kUnreachable);
+  const auto whole = read_search(
+      R"({"total_count":1,"incomplete_results":false,"items":[{"id":1,"full_name":"acme/shop"}]})");
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(whole->repositories.size(), 1U);
 }
 
 TEST(GitHubApi, ClassicTokensAreJudgedByScopes) {
