@@ -23,16 +23,8 @@ Task<Result<Answer<Profile>>> Bitbucket::who_am_i(const GitAccess& access, Deadl
       access, "/user", "user of the Git token", deadline,
       [&host](std::string_view body) { return bitbucket::read_profile(body, host); });
   if (!profile) co_return profile;
-  const std::string what = "mail addresses of the Git token's user";
-  auto mails = co_await calls_.send(
-      access, {.path = "/user/emails", .what = what, .also = {401, 403, 404}}, deadline);
-  // Commits carry the address that is found here, until the user registers again.
-  if (!mails) co_return std::unexpected(std::move(mails.error()));
-  if (mails->status != 200) co_return profile;
-  auto mail = bitbucket::read_primary_mail(mails->body);
-  if (!mail) co_return std::unexpected(calls_.unreadable(what, mail.error()));
-  if (!mail->empty()) profile->value.mail = std::move(*mail);
-  co_return profile;
+  co_return co_await calls_.with_primary_mail(access, std::move(*profile), deadline,
+                                              bitbucket::read_primary_mail);
 }
 
 Task<Result<Answer<std::vector<std::string>>>> Bitbucket::workspaces(const GitAccess& access,

@@ -59,17 +59,8 @@ Task<Result<Answer<Profile>>> GitHub::who_am_i(const GitAccess& access, Deadline
   if (!profile) co_return profile;
   const bool is_hidden = profile->value.mail.ends_with("@users.noreply." + host);
   if (!is_hidden) co_return profile;
-  // The request needs a scope of its own. Without it the no-reply address is used.
-  const std::string what = "mail addresses of the Git token's user";
-  auto mails = co_await calls_.send(
-      access, {.path = "/user/emails", .what = what, .also = {401, 403, 404}}, deadline);
-  // Commits carry the address that is found here, until the user registers again.
-  if (!mails) co_return std::unexpected(std::move(mails.error()));
-  if (mails->status != 200) co_return profile;
-  auto mail = github::read_primary_mail(mails->body);
-  if (!mail) co_return std::unexpected(calls_.unreadable(what, mail.error()));
-  if (!mail->empty()) profile->value.mail = std::move(*mail);
-  co_return profile;
+  co_return co_await calls_.with_primary_mail(access, std::move(*profile), deadline,
+                                              github::read_primary_mail);
 }
 
 Task<Result<Answer<RepositoryPage>>> GitHub::repositories(const GitAccess& access,

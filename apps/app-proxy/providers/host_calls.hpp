@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "app-proxy/providers/git_host_client.hpp"
+#include "app-proxy/providers/git_types.hpp"
 #include "app-proxy/providers/page_range.hpp"
 
 namespace gitops::app_proxy {
@@ -90,6 +91,24 @@ class HostCalls {
     auto value = decode(std::string_view(answer->body));
     if (!value) co_return std::unexpected(unreadable(what, std::move(value.error())));
     co_return std::move(*value);
+  }
+
+  // Returns the profile with the primary mail address of the user, from /user/emails. The request
+  // needs a scope of its own; without it, or without such an address, the profile is unchanged.
+  // `decode` returns the address, empty when there is none.
+  template <class Decode>
+  Task<Result<Answer<Profile>>> with_primary_mail(const GitAccess& access, Answer<Profile> profile,
+                                                  Deadline deadline, Decode decode) {
+    const std::string what = "mail addresses of the Git token's user";
+    auto mails = co_await send(
+        access, {.path = "/user/emails", .what = what, .also = {401, 403, 404}}, deadline);
+    // Commits carry the address that is found here, until the user registers again.
+    if (!mails) co_return std::unexpected(std::move(mails.error()));
+    if (mails->status != 200) co_return profile;
+    Result<std::string> mail = decode(std::string_view(mails->body));
+    if (!mail) co_return std::unexpected(unreadable(what, std::move(mail.error())));
+    if (!mail->empty()) profile.value.mail = std::move(*mail);
+    co_return profile;
   }
 
   // Returns the items of a list with numbered pages, at most `most` of them. `path` already has a
