@@ -70,6 +70,7 @@ class App {
                }) {}
 
   Task<Result<void>> start() {
+    (void)routes_file_.changed();  // looks at the version of now
     const auto settings = routes_file_.read();
     if (!settings) co_return std::unexpected(settings.error());
     allow_open_files();

@@ -18,6 +18,10 @@ Result<RouteSettings> RoutesFile::read() const {
   ConfigReader reader("routes", "");
   bind_routes(reader, settings);
   const auto outcome = reader.load({"--config", path_}, {});
+  // It may have been emptied after the look of changed(), which decides whether that counts.
+  if (file_fingerprint(path_) != looked_at_) {
+    return fail(ErrorCode::unavailable, path_ + ": was changed while it was read");
+  }
   if (outcome.mistakes.empty()) return settings;
   std::string all;
   for (const auto& mistake : outcome.mistakes) all.append(all.empty() ? "" : "; ").append(mistake);
@@ -27,12 +31,13 @@ Result<RouteSettings> RoutesFile::read() const {
 bool RoutesFile::changed() {
   if (path_.empty()) return false;
   auto now = file_fingerprint(path_);
+  looked_at_ = now;
   if (now == seen_) return false;
   const auto text = read_small_file(path_);
-  // A file that is being written is empty for a moment, and without a setting no webhook needs a
-  // signature. One that is still empty at the next call is meant.
+  // An empty file has no settings, so that no webhook would need a signature.
   const bool is_empty = text && trimmed(*text).empty();
-  if (is_empty && std::exchange(empty_, now) != now) return false;
+  const bool stays_empty = empty_.stays_empty(is_empty, now);
+  if (is_empty && !stays_empty) return false;
   const bool may_be_read_later = !text && text.error().code == ErrorCode::unavailable;
   if (!may_be_read_later) seen_ = std::move(now);
   return true;

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "common/core/small_file.hpp"
 #include "request-router/config.hpp"
 
 namespace gitops::router {
@@ -14,6 +15,7 @@ class RoutesFile {
   RoutesFile(std::string path, RouteSettings base);
 
   // Returns the given settings, overridden by those of the file. The error lists every mistake.
+  // `unavailable` when the file is another version than at the last call of changed().
   [[nodiscard]] Result<RouteSettings> read() const;
   // Returns whether the file was replaced or written since the last call, or cannot be read
   // although it exists. A file that is empty counts at the second call.
@@ -22,8 +24,9 @@ class RoutesFile {
  private:
   std::string path_;
   RouteSettings base_;
-  std::string seen_;
-  std::string empty_;  // its fingerprint when it was empty last
+  std::string seen_;       // version that counts
+  std::string looked_at_;  // version at the last call of changed()
+  EmptyFileWatch empty_;
 };
 
 }  // namespace gitops::router

@@ -127,13 +127,11 @@ std::span<const Secret> SignatureSecrets::current(Clock::time_point now) {
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (!line.empty()) found.emplace_back(std::string(line));
   }
-  // A file that is being written is empty for a moment; one that is still empty a second later is
-  // meant.
-  if (found.empty() && !secrets_.empty() && !std::exchange(was_empty_, true)) {
+  const bool stays_empty = empty_.stays_empty(found.empty(), fingerprint);
+  if (found.empty() && !secrets_.empty() && !stays_empty) {
     fingerprint_.clear();
     return secrets_;
   }
-  was_empty_ = found.empty();
   fingerprint_ = fingerprint;
   secrets_ = std::move(found);
   return secrets_;

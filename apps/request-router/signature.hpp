@@ -9,6 +9,7 @@
 #include "common/core/crypto.hpp"
 #include "common/core/error.hpp"
 #include "common/core/secret.hpp"
+#include "common/core/small_file.hpp"
 #include "common/core/time.hpp"
 #include "common/http/head.hpp"
 
@@ -49,7 +50,7 @@ class SignatureSecrets {
   std::string file_;
   std::string fingerprint_;
   std::vector<Secret> secrets_;
-  bool was_empty_ = false;  // the file, when it was last read
+  EmptyFileWatch empty_;
   Clock::time_point next_read_{};
 };
 

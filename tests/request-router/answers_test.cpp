@@ -410,6 +410,27 @@ TEST(RoutesFile, AnEmptyFileCountsWhenItStaysEmpty) {
   EXPECT_FALSE(routes.changed());
 }
 
+// The look of changed() and the reading are two: an emptied file would count at once.
+TEST(RoutesFile, AFileThatIsEmptiedAfterTheLookDoesNotCount) {
+  const test::TempDir folder;
+  const auto file = folder / "routes.yaml";
+  test::write_file(file, "webhook-rate: 5\n");
+  RoutesFile routes(file.string(), {});
+  ASSERT_TRUE(routes.read());
+  test::write_file(file, "webhook-rate: 111\n");
+  EXPECT_TRUE(routes.changed());
+  test::write_file(file, "");
+  const auto emptied = routes.read();
+  ASSERT_FALSE(emptied);
+  EXPECT_EQ(emptied.error().code, ErrorCode::unavailable);
+  EXPECT_FALSE(routes.changed());
+  test::write_file(file, "webhook-rate: 17\n");
+  EXPECT_TRUE(routes.changed());
+  const auto settings = routes.read();
+  ASSERT_TRUE(settings) << settings.error().message;
+  EXPECT_EQ(settings->webhook_rate, 17);
+}
+
 TEST(RoutesFile, AChangeThatCannotBeReadYetIsReadLater) {
   const test::TempDir folder;
   const auto file = folder / "routes.yaml";

@@ -53,4 +53,14 @@ std::string file_fingerprint(const std::string& path) {
          std::to_string(info.st_mtim.tv_nsec);
 }
 
+bool EmptyFileWatch::stays_empty(bool is_empty, const std::string& fingerprint) {
+  if (!is_empty) {
+    seen_.clear();
+    return false;
+  }
+  const bool is_same = !fingerprint.empty() && seen_ == fingerprint;
+  seen_ = fingerprint;
+  return is_same;
+}
+
 }  // namespace gitops

@@ -36,6 +36,18 @@ TEST_F(SmallFile, IsReadWhole) {
   EXPECT_EQ(*read_small_file(write("full", std::string(100, 'x')), 100), std::string(100, 'x'));
 }
 
+TEST_F(SmallFile, AnEmptyFileCountsAtTheSecondLookAtOneVersion) {
+  EmptyFileWatch watch;
+  EXPECT_FALSE(watch.stays_empty(false, "1"));
+  EXPECT_FALSE(watch.stays_empty(true, "2"));
+  EXPECT_FALSE(watch.stays_empty(true, "3")) << "written again";
+  EXPECT_TRUE(watch.stays_empty(true, "3"));
+  EXPECT_TRUE(watch.stays_empty(true, "3"));
+  EXPECT_FALSE(watch.stays_empty(false, "4"));
+  EXPECT_FALSE(watch.stays_empty(true, "5"));
+  EXPECT_FALSE(watch.stays_empty(true, "")) << "no version";
+}
+
 TEST_F(SmallFile, AnythingElseIsRefused) {
   EXPECT_EQ(mistake(write("big", std::string(2049, 'x')), ErrorCode::too_large, 2048),
             "is larger than 2 KiB");
