@@ -262,6 +262,9 @@ void GitParts::start_commits() {
   };
   config_repository_.emplace(*committer_, cluster_.client, cluster_.files, own_token_,
                              cluster_.leadership, std::move(setup));
+  cluster_.files.publish = [this](bool is_removed, Deadline deadline) {
+    return config_repository_->publish_removal(is_removed, deadline);
+  };
   config_repository_->start(tasks_);
   reader_.emplace(*pool_, *clones_, client_);
   source_files_.emplace(SourceFiles::Dependencies{.reader = *reader_,

@@ -47,6 +47,12 @@ Result<ConfigRepository> RuntimeFiles::repository() const {
                           .is_being_removed = *removals > 0};
 }
 
+Task<Result<void>> RuntimeFiles::set_removed(bool removed, Deadline deadline) const {
+  *is_removed = removed;
+  if (!publish) co_return Result<void>();
+  co_return co_await publish(removed, deadline);
+}
+
 std::string ConfigRepository::below(std::string_view path) const {
   return at.path.empty() ? std::string(path) : at.path + "/" + std::string(path);
 }

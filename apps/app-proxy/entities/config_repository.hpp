@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "app-proxy/git/git_url.hpp"
+#include "common/core/async.hpp"
 
 // The shared configuration repository of an account: files that Argo CD applies to the account's
 // clusters and that runtimes and people change by commits. Its layout is that of the product's
@@ -66,12 +67,17 @@ struct RuntimeFiles {
   // Returns the specifier of the account's repository; empty until it is known, or when there is
   // none.
   std::function<std::string()> config_repository = [] { return std::string(); };
-  // Set by removeRuntimeFromIscRepo, until a Git source is created or the process ends. Shared by
-  // copies; loop thread.
+  // Set by removeRuntimeFromIscRepo of any replica, until a Git source is created or the process
+  // ends. Shared by copies; loop thread.
   std::shared_ptr<bool> is_removed = std::make_shared<bool>(false);
   // Number of calls of removeRuntimeFromIscRepo that have not ended. Shared by copies; loop thread.
   std::shared_ptr<int> removals = std::make_shared<int>(0);
 
+  // Reports a change of is_removed to the other replicas of the runtime. Empty: there are none.
+  std::function<Task<Result<void>>(bool is_removed, Deadline deadline)> publish = {};
+
+  // Sets is_removed in all replicas.
+  Task<Result<void>> set_removed(bool removed, Deadline deadline) const;
   // Returns the repository. `unavailable` while it is unknown or not usable.
   [[nodiscard]] Result<ConfigRepository> repository() const;
 };

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "common/core/async.hpp"
 #include "common/core/log.hpp"
@@ -33,6 +35,15 @@ class Leadership {
   // The holder of the Lease at the last read; empty without a Lease.
   [[nodiscard]] std::string holder() const;
 
+  // The annotation of the Lease at its last read, which is some seconds old at most; empty when it
+  // has none. Unset without a Lease, or before it was read.
+  [[nodiscard]] std::optional<std::string> annotation(std::string_view name) const;
+  // Changes an annotation of the Lease, by which replicas report to each other. `change` returns the
+  // new text for the current one; the same text writes nothing. Does nothing without a Lease.
+  Task<Result<void>> annotate(std::string name,
+                              std::function<std::string(std::string_view current)> change,
+                              Deadline deadline);
+
   // Sets the state of a replica without a Lease.
   void set(bool leads);
 
@@ -41,7 +52,8 @@ class Leadership {
 
   Event changed_;
   std::uint64_t term_ = 0;
-  bool leads_ = true;  // without a Lease
+  bool leads_ = true;               // without a Lease
+  k8s::Client* cluster_ = nullptr;  // set with a Lease
   std::optional<k8s::LeaseElection> election_;
   Log log_{"app-proxy"};
 };

@@ -114,6 +114,17 @@ Result<RepositorySpecifier> specifier_of(InputView text, Scheme scheme) {
   return specifier;
 }
 
+// Ends an earlier removal of the runtime's files, in all replicas.
+Task<Result<void>> end_removal(const RuntimeFiles& files) {
+  auto told = co_await files.set_removed(false, deadline_after(kLook));
+  if (told) co_return told;
+  told.error().message =
+      "the Git source was committed, but the other replicas of the runtime could not be told; call "
+      "it again: " +
+      told.error().message;
+  co_return told;
+}
+
 // Parses a JSON object of texts, or the text of one.
 Result<std::vector<std::pair<std::string, std::string>>> labels_of(InputView given) {
   std::vector<std::pair<std::string, std::string>> labels;
@@ -381,9 +392,8 @@ Task<Result<void>> create_git_source(GitIntegrations& git, Committer& committer,
       *target, committer, changes_to_create(target->repository, source),
       "Create Git source " + source.name + " of runtime " + files.runtime, deadline);
   if (!done) co_return std::unexpected(done.error());
-  *files.is_removed = false;
   prepare_clone(target->account, committer, source.source.repository);
-  co_return Result<void>();
+  co_return co_await end_removal(files);
 }
 
 Task<Result<void>> edit_git_source(GitIntegrations& git, Committer& committer, TreeReader& reader,
@@ -433,9 +443,8 @@ Task<Result<void>> create_restricted_git_source(GitIntegrations& git, Committer&
       *target, committer, changes_to_create(target->repository, *source, *api),
       "Create restricted Git source " + source->name + " of runtime " + files.runtime, deadline);
   if (!done) co_return std::unexpected(done.error());
-  *files.is_removed = false;
   prepare_clone(target->account, committer, source->source.repository);
-  co_return Result<void>();
+  co_return co_await end_removal(files);
 }
 
 Task<Result<void>> edit_restricted_git_source(GitIntegrations& git, Committer& committer,
@@ -543,10 +552,17 @@ Task<Result<std::int64_t>> remove_runtime_from_isc_repo(GitIntegrations& git, Co
                                            "Remove runtime " + files.runtime, deadline);
   if (!done) co_return std::unexpected(done.error());
   // The Application is deleted from now on, with all objects below it.
-  *files.is_removed = true;
+  auto told = co_await files.set_removed(true, deadline_after(kLook));
   static const Log log("git_sources");
   log.info("the runtime's files were removed from the shared configuration repository",
            {{"files", removal->files}, {"left", removal->left}});
+  if (!told) {
+    told.error().message =
+        "the files were removed, but the other replicas of the runtime could not be told and may "
+        "make them again; call it again: " +
+        told.error().message;
+    co_return std::unexpected(std::move(told.error()));
+  }
   co_return *done ? removal->files : 0;
 }
 

@@ -59,9 +59,9 @@ Task<Result<void>> create_argo_rollouts(GitIntegrations& git, Committer& committ
                                         TreeReader& reader, ClustersPart clusters,
                                         const RuntimeFiles& files, graphql::Call& call);
 // Removes the runtime's files and returns their number; 0 when none were left. Files of people in
-// the folder of the default Git source are kept; the commit's message says so. Afterwards this
-// process does not recreate the files until a Git source is created, and the runtime's Application
-// is deleted (ConfigRepositorySetup).
+// the folder of the default Git source are kept; the commit's message says so. Afterwards no
+// replica recreates the files until it restarts or a Git source is created, and the runtime's
+// Application is deleted (ConfigRepositorySetup).
 Task<Result<std::int64_t>> remove_runtime_from_isc_repo(GitIntegrations& git, Committer& committer,
                                                         TreeReader& reader,
                                                         const RuntimeFiles& files,

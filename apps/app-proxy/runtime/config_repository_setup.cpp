@@ -7,6 +7,8 @@
 
 #include "app-proxy/entities/config_files.hpp"
 #include "app-proxy/entities/git_source.hpp"
+#include "common/core/crypto.hpp"
+#include "common/core/encoding.hpp"
 #include "common/core/json_value.hpp"
 #include "k8s-client/resource.hpp"
 
@@ -14,6 +16,11 @@ namespace gitops::app_proxy {
 namespace {
 
 constexpr const char* kFieldManager = "gitops-app-proxy";
+// Annotation of the Lease: the state of the runtime's files, and the replica that has changed it.
+constexpr std::string_view kRemovalAnnotation = "gitops-runtime.io/runtime-files";
+constexpr std::string_view kRemoved = "removed by ";
+constexpr std::string_view kPresent = "present by ";
+constexpr std::size_t kReplicaNameBytes = 8;
 
 std::string place_of(const RepositorySpecifier& at) {
   return at.repository.key() + "/" + at.path + "?" + at.ref;
@@ -29,13 +36,15 @@ ConfigRepositorySetup::ConfigRepositorySetup(Committer& committer, k8s::Client& 
       files_(files),
       token_(token),
       leadership_(leadership),
-      options_(options) {}
+      options_(options),
+      replica_(hex_encode(random_bytes(kReplicaNameBytes))) {}
 
 void ConfigRepositorySetup::start(TaskGroup& group) {
   group.spawn("shared configuration repository", [this]() -> Task<> {
     auto pause = options_.first_retry;
     while (true) {
       if (!leadership_.leads()) {
+        follow_replicas();
         status_ = "another replica prepares it";
         state_ = StatusState::standby;
         last_error_.reset();
@@ -60,6 +69,7 @@ void ConfigRepositorySetup::start(TaskGroup& group) {
 
 Task<Result<void>> ConfigRepositorySetup::round() {
   const Deadline deadline = deadline_after(options_.timeout);
+  follow_replicas();
   const auto repository = files_.repository();
   if (!repository) co_return std::unexpected(repository.error());
   if (repository->is_being_removed) {
@@ -84,6 +94,30 @@ Task<Result<void>> ConfigRepositorySetup::round() {
     files_put_at_ = Clock::now();
   }
   co_return co_await put_application(*repository, deadline);
+}
+
+Task<Result<void>> ConfigRepositorySetup::publish_removal(bool is_removed, Deadline deadline) {
+  const std::string text =
+      std::string(is_removed ? kRemoved : kPresent) + replica_ + " " + std::to_string(++published_);
+  co_return co_await leadership_.annotate(
+      std::string(kRemovalAnnotation),
+      [is_removed, text](std::string_view current) -> std::string {
+        const bool is_needed = is_removed || current.starts_with(kRemoved);
+        if (is_needed) return text;
+        return std::string(current);
+      },
+      deadline);
+}
+
+void ConfigRepositorySetup::follow_replicas() {
+  auto now = leadership_.annotation(kRemovalAnnotation);
+  if (!now || now == annotation_) return;
+  const bool is_first = !annotation_;
+  annotation_ = std::move(now);
+  // The Lease may show an older text of this process, which knows the state itself.
+  if (is_first || annotation_->contains(replica_)) return;
+  if (annotation_->starts_with(kRemoved)) *files_.is_removed = true;
+  if (annotation_->starts_with(kPresent)) *files_.is_removed = false;
 }
 
 Task<Result<void>> ConfigRepositorySetup::put_files(const ConfigRepository& repository,

@@ -40,6 +40,10 @@ class ConfigRepositorySetup {
   void start(TaskGroup& group);
   // Runs one round. The error names the part that is not as it should be.
   Task<Result<void>> round();
+  // Reports to the other replicas that the runtime was removed, or is there again, by an annotation
+  // of the Lease. Only a change that a process sees counts for it: a later one starts without the
+  // removal.
+  Task<Result<void>> publish_removal(bool is_removed, Deadline deadline);
   // Entry for /statusz.
   [[nodiscard]] StatusEntry status() const {
     return {.name = "shared configuration repository", .state = state_, .message = status_};
@@ -49,6 +53,8 @@ class ConfigRepositorySetup {
   [[nodiscard]] const std::optional<std::string>& last_error() const { return last_error_; }
 
  private:
+  // Takes over what another replica has published.
+  void follow_replicas();
   Task<Result<void>> put_files(const ConfigRepository& repository, GitCredential credential,
                                Deadline deadline);
   Task<Result<void>> put_application(const ConfigRepository& repository, Deadline deadline);
@@ -60,7 +66,10 @@ class ConfigRepositorySetup {
   RuntimeGitToken& token_;
   Leadership& leadership_;
   Options options_;
-  std::string files_put_for_;  // specifier; empty: none yet
+  std::string replica_;                    // random name of this process in the annotation
+  int published_ = 0;                      // makes each text of the annotation a new one
+  std::optional<std::string> annotation_;  // as last seen; unset before the first look
+  std::string files_put_for_;              // specifier; empty: none yet
   Clock::time_point files_put_at_{};
   std::string status_ = "not known yet";
   StatusState state_ = StatusState::pending;

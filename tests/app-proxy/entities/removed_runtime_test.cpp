@@ -7,6 +7,7 @@
 
 #include "../git/git_bed.hpp"
 #include "app-proxy/runtime/config_repository_setup.hpp"
+#include "common/core/task_group.hpp"
 #include "doubles/fake_kube_api.hpp"
 #include "k8s-client/resource.hpp"
 #include "support/play.hpp"
@@ -117,6 +118,99 @@ TEST(RemovedRuntime, KeepsItsApplicationUntilItsFilesAreGone) {
     --*fixture.files.removals;
     EXPECT_TRUE(co_await fixture.setup->round());
     EXPECT_TRUE(fixture.has_application());
+  });
+}
+
+// One of several processes with the same Lease.
+struct Replica {
+  Replica(const Executor& executor, Fixture& fixture, std::string name)
+      : leadership(executor, *fixture.client,
+                   k8s::LeaseOptions{.key = {"default", "cap-app-proxy"},
+                                     .identity = std::move(name),
+                                     .retry_period = std::chrono::milliseconds(50)}),
+        files{.runtime = "prod",
+              .runtime_namespace = "default",
+              .scheme = Scheme::http_too,
+              .config_repository = [&fixture] { return fixture.server.url("config"); }},
+        setup(fixture.git.committer, *fixture.client, files, fixture.token, leadership,
+              ConfigRepositorySetup::Options{}) {
+    files.publish = [this](bool is_removed, Deadline deadline) {
+      return setup.publish_removal(is_removed, deadline);
+    };
+  }
+  // Waits until the Lease, as this replica has read it, begins so; then takes it over in a round.
+  Task<Result<void>> round_after(test::FakeKubeApi& cluster, std::string begin) {
+    EXPECT_TRUE(co_await cluster.wait_until(
+        [this, begin] {
+          const auto seen = leadership.annotation("gitops-runtime.io/runtime-files");
+          return seen && seen->starts_with(begin);
+        },
+        deadline_after(std::chrono::seconds(20))));
+    co_return co_await setup.round();
+  }
+
+  Leadership leadership;
+  RuntimeFiles files;
+  ConfigRepositorySetup setup;
+};
+
+Task<> wait_until_it_leads(Leadership& leadership) {
+  const auto deadline = deadline_after(std::chrono::seconds(20));
+  while (!leadership.leads()) {
+    if (!co_await leadership.changed().wait(deadline)) break;
+  }
+  EXPECT_TRUE(leadership.leads());
+}
+
+// The request reaches any replica, and the one that leads prepares the repository.
+TEST(RemovedRuntime, IsKnownToTheReplicaThatLeads) {
+  play([](Fixture& fixture) -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    const auto limit = deadline_after(std::chrono::seconds(50));
+    TaskGroup tasks(executor);
+    Replica leader(executor, fixture, "a");
+    leader.leadership.start(tasks);
+    co_await wait_until_it_leads(leader.leadership);
+    Replica other(executor, fixture, "b");
+    other.leadership.start(tasks);
+    // A Git source, without a removal before.
+    EXPECT_TRUE(co_await other.files.set_removed(false, limit));
+    EXPECT_TRUE(co_await leader.round_after(fixture.cluster, ""));
+    EXPECT_TRUE(co_await other.round_after(fixture.cluster, ""));
+    EXPECT_TRUE(fixture.has_application());
+
+    EXPECT_TRUE(co_await other.files.set_removed(true, limit));
+    const auto removed = co_await leader.round_after(fixture.cluster, "removed by ");
+    EXPECT_FALSE(removed);
+    if (!removed) EXPECT_THAT(removed.error().message, HasSubstr("was removed from it"));
+    EXPECT_FALSE(fixture.has_application());
+    EXPECT_TRUE(leader.leadership.leads()) << "also while others write to its Lease";
+
+    EXPECT_TRUE(co_await leader.files.set_removed(false, limit));
+    (void)co_await other.round_after(fixture.cluster, "present by ");
+    EXPECT_FALSE(*other.files.is_removed);
+    EXPECT_FALSE(*leader.files.is_removed);
+    tasks.cancel();
+    co_await tasks.join();
+  });
+}
+
+// A process that starts brings the runtime back, as after a new installation.
+TEST(RemovedRuntime, IsForgottenByAProcessThatStartsLater) {
+  play([](Fixture& fixture) -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    const auto limit = deadline_after(std::chrono::seconds(50));
+    TaskGroup tasks(executor);
+    Replica leader(executor, fixture, "a");
+    leader.leadership.start(tasks);
+    co_await wait_until_it_leads(leader.leadership);
+    EXPECT_TRUE(co_await leader.files.set_removed(true, limit));
+    Replica later(executor, fixture, "b");
+    later.leadership.start(tasks);
+    EXPECT_TRUE(co_await later.round_after(fixture.cluster, "removed by "));
+    EXPECT_FALSE(*later.files.is_removed);
+    tasks.cancel();
+    co_await tasks.join();
   });
 }
 
