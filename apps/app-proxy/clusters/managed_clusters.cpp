@@ -20,6 +20,12 @@ namespace {
 
 constexpr auto kLookup = std::chrono::seconds(5);
 
+// Version of the Secret that was read. A deletion with it does not meet a cluster that was added
+// again meanwhile.
+std::string version_of(const KnownCluster& cluster) {
+  return string_at(parse_json_object(cluster.object), {"metadata", "resourceVersion"});
+}
+
 // Annotation that makes the controller compare with Git at once (argo-cd.readthedocs.io).
 constexpr const char* kRefresh =
     R"({"metadata":{"annotations":{"argocd.argoproj.io/refresh":"normal"}}})";
@@ -97,6 +103,10 @@ Task<Result<void>> ManagedClusters::add(AddedCluster cluster, std::string reques
   if (!all) co_return std::unexpected(all.error());
   const auto before = replaced_by(cluster, *all);
   if (!before) co_return std::unexpected(before.error());
+  if (*before && removing_.contains((*before)->secret)) {
+    co_return fail(ErrorCode::conflict,
+                   "cluster " + (*before)->name + " is being removed; add it when that has ended");
+  }
   if (has_files()) {
     auto changes = changes_to_add_cluster(*files_.repository(), cluster.name, cluster.server);
     // A name that was not set by this class may not be valid as the name of a file.
@@ -148,6 +158,11 @@ Task<Result<void>> ManagedClusters::remove(std::string server, std::string reque
   if (found == all->end()) {
     co_return fail(ErrorCode::not_found, "this runtime has no such cluster");
   }
+  const struct Removing {
+    ~Removing() { secrets.erase(entry); }
+    std::multiset<std::string>& secrets;
+    std::multiset<std::string>::iterator entry;
+  } removing{removing_, removing_.insert(found->secret)};
   if (has_files()) {
     auto changes = changes_to_remove_rollouts(*files_.repository(), found->server);
     // A name that was not set by this class may not be valid as the name of a file.
@@ -161,8 +176,9 @@ Task<Result<void>> ManagedClusters::remove(std::string server, std::string reque
     co_await settle(found->name, found->server,
                     std::min(deadline, deadline_after(options_.settling)));
   }
-  auto removed = co_await cluster_.remove(k8s::resources::kSecrets,
-                                          {options_.own_namespace, found->secret}, deadline);
+  auto removed =
+      co_await cluster_.remove(k8s::resources::kSecrets, {options_.own_namespace, found->secret},
+                               deadline, {.resource_version = version_of(*found)});
   if (!removed && removed.error().code != ErrorCode::not_found) {
     co_return fail("Secret of cluster " + found->name, std::move(removed.error()));
   }

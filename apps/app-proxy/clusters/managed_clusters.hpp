@@ -1,5 +1,6 @@
 #pragma once
 
+#include <set>
 #include <string>
 
 #include "app-proxy/clusters/added_cluster.hpp"
@@ -39,8 +40,9 @@ class ManagedClusters {
   [[nodiscard]] Result<AddedCluster> parse(std::string_view body) const;
   // Adds a cluster, or replaces the one of that server or name. `requested_by` is a sentence for
   // the commit. Errors: `invalid_argument`, also for a host that resolves to an address of special
-  // use; `conflict`, when another cluster or a Git source has the name (nothing was changed). A
-  // host that does not resolve is accepted, since Argo CD resolves it when it connects.
+  // use; `conflict`, when another cluster or a Git source has the name, or the cluster is being
+  // removed (nothing was changed). A host that does not resolve is accepted, since Argo CD resolves
+  // it when it connects.
   Task<Result<void>> add(AddedCluster cluster, std::string requested_by, Deadline deadline);
   // Checks that Argo CD can deploy to the cluster with this URL of its API server. `not_found` when
   // it is neither the runtime's own, nor in Argo CD's list, nor in a Secret: the list leaves out
@@ -48,7 +50,7 @@ class ManagedClusters {
   Task<Result<void>> look_for(std::string server, Deadline deadline);
   // Removes the cluster with this URL of its API server. Its file and that of its installation of
   // Argo Rollouts are removed first, so that Argo CD can still clean up. `not_found` when there is
-  // no such cluster.
+  // no such cluster; `conflict` when it was changed meanwhile, and stays.
   Task<Result<void>> remove(std::string server, std::string requested_by, Deadline deadline);
 
  private:
@@ -67,6 +69,7 @@ class ManagedClusters {
   RuntimeGitToken& token_;
   Event changed_;
   Options options_;
+  std::multiset<std::string> removing_;  // Secrets of the clusters that are being removed
   Log log_{"clusters"};
 };
 

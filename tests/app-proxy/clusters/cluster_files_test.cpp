@@ -174,6 +174,46 @@ TEST(ClusterFiles, TheSecretStaysUntilTheApplicationIsGone) {
   });
 }
 
+// The removal waits for Argo CD, and the cluster is added again meanwhile: here, and by another
+// replica.
+TEST(ClusterFiles, AClusterThatIsAddedAgainDuringItsRemovalStays) {
+  play(30s, [](Fixture& fixture) -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    EXPECT_TRUE(co_await fixture.add());
+    fixture.put_application();
+    TaskGroup requests(executor);
+    std::optional<Error> refusal;
+    requests.spawn("remove", [&]() -> Task<> {
+      auto removed = co_await fixture.remove();
+      if (!removed) refusal = std::move(removed.error());
+    });
+    EXPECT_TRUE(co_await fixture.cluster.wait_until(
+        [&] { return fixture.cluster.count("GET", kRead) >= 1; }, deadline_after(20s)));
+    const auto too_soon = co_await fixture.add();
+    EXPECT_FALSE(too_soon);
+    if (!too_soon) EXPECT_THAT(too_soon.error().message, HasSubstr("edge is being removed"));
+    EXPECT_FALSE(fixture.has_file());
+    ManagedClusters other(executor, *fixture.client, nullptr, fixture.git.resolver,
+                          &fixture.git.committer, fixture.files, fixture.token,
+                          {.own_namespace = "default"});
+    EXPECT_TRUE(co_await other.add({.name = "edge",
+                                    .server = kServer,
+                                    .config = Secret(R"({"bearerToken":"canary-new"})"),
+                                    .labels = {},
+                                    .annotations = {}},
+                                   "Requested by Bob.", deadline_after(30s)));
+    fixture.cluster.remove(k8s::resources::kApplications, {"default", "edge"});
+    co_await requests.join();
+    EXPECT_TRUE(refusal);
+    if (refusal) EXPECT_EQ(refusal->code, ErrorCode::conflict);
+    EXPECT_EQ(fixture.secrets(), 1U);
+    EXPECT_TRUE(fixture.has_file());
+    // It can be removed afterwards.
+    EXPECT_TRUE(co_await fixture.remove());
+    EXPECT_EQ(fixture.secrets(), 0U);
+  });
+}
+
 // A cluster that does not answer is removed, too.
 TEST(ClusterFiles, TheSecretGoesWhenTheTimeIsOver) {
   play(200ms, [](Fixture& fixture) -> Task<> {
