@@ -30,6 +30,29 @@ bool is_object(std::string_view text) {
   return parser.parse_object(text, "answer").has_value();
 }
 
+// Checks that an answer is an Application. An object without a name comes from something else.
+bool is_application(std::string_view text) {
+  JsonParser parser;
+  const auto root = parser.parse_object(text, "answer");
+  return root && !(*root)["metadata"]["name"].text().empty();
+}
+
+Error no_application() {
+  return shown(Error{.code = ErrorCode::protocol, .message = "the answer is no Application"});
+}
+
+// Returns the result of an operation that was asked for: argocd-server answers with the
+// Application.
+Result<void> begun(const Result<std::string>& answer) {
+  if (!answer) return std::unexpected(shown(answer.error()));
+  if (is_application(*answer)) return {};
+  return std::unexpected(
+      Error{.code = ErrorCode::unavailable,
+            .message = std::string(kPeer) +
+                       " has not answered with the application; look at it before you repeat this",
+            .subcode = action_errors::kNotAvailable});
+}
+
 Error no_json() {
   return shown(Error{.code = ErrorCode::protocol, .message = "the answer is no JSON object"});
 }
@@ -112,7 +135,7 @@ Task<Result<std::string>> ApplicationActions::permitted(const User& user, Action
               .http_status = 404,
               .subcode = action_errors::kNotFound});
   }
-  if (!is_object(*found)) co_return std::unexpected(no_json());
+  if (!is_application(*found)) co_return std::unexpected(no_application());
   if (auto allowed = rules_.check(user, action, application_entity(*found, runtime_)); !allowed) {
     co_return std::unexpected(allowed.error());
   }
@@ -124,9 +147,7 @@ Task<Result<void>> ApplicationActions::sync(const User& user, argo::AppRef app, 
   const auto found = co_await permitted(user, Action::sync, app, deadline);
   if (!found) co_return std::unexpected(found.error());
   if (application_state(*found).has_operation) co_return std::unexpected(in_progress(app));
-  auto done = co_await with_token([&] { return argocd_.sync(app, options, deadline); });
-  if (!done) co_return std::unexpected(shown(std::move(done.error())));
-  co_return Result<void>();
+  co_return begun(co_await with_token([&] { return argocd_.sync(app, options, deadline); }));
 }
 
 Task<Result<void>> ApplicationActions::refresh(const User& user, argo::AppRef app,
@@ -135,6 +156,7 @@ Task<Result<void>> ApplicationActions::refresh(const User& user, argo::AppRef ap
   if (!found) co_return std::unexpected(found.error());
   auto done = co_await with_token([&] { return argocd_.application(app, how, deadline); });
   if (!done) co_return std::unexpected(shown(std::move(done.error())));
+  if (!is_application(*done)) co_return std::unexpected(no_application());
   co_return Result<void>();
 }
 
@@ -156,9 +178,7 @@ Task<Result<void>> ApplicationActions::rollback(const User& user, argo::AppRef a
   writer.raw("dryRun", to.dry_run ? "true" : "false");
   writer.raw("prune", to.prune ? "true" : "false");
   writer.end();
-  auto done = co_await with_token([&] { return argocd_.rollback(app, options, deadline); });
-  if (!done) co_return std::unexpected(shown(std::move(done.error())));
-  co_return Result<void>();
+  co_return begun(co_await with_token([&] { return argocd_.rollback(app, options, deadline); }));
 }
 
 Task<Result<Outcome>> ApplicationActions::terminate(const User& user, argo::AppRef app,

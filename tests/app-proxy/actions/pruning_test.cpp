@@ -158,6 +158,51 @@ TEST(Pruning, AnAnswerThatIsNoApplicationIsNoEnd) {
   });
 }
 
+// Something in between answers 200 with JSON of its own.
+TEST(ApplicationActions, AnAnswerWithoutANameIsNoApplication) {
+  test::run_in_test_time([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    bool is_read_good = true;
+    http::Server server(executor, {}, [&](http::Exchange& exchange) -> Task<> {
+      const bool is_good = is_read_good && exchange.request().method == "GET" &&
+                           !exchange.query().contains("refresh");
+      (void)co_await exchange.reply({.status = 200,
+                                     .headers = {{"Content-Type", "application/json"}},
+                                     .body = is_good ? R"({"metadata":{"name":"shop"}})" : "{}"});
+    });
+    EXPECT_TRUE(server.listen());
+    const http::Url here{.scheme = "http", .host = "127.0.0.1", .port = server.port()};
+    Metrics metrics;
+    net::Resolver resolver(metrics);
+    http::Client client(executor, resolver, {});
+    argo::ArgoCdClient argocd(client, argo::ArgoCdClient::Options{.server = here},
+                              [] { return Secret(); });
+    control_plane::GraphqlClient platform(client, here, [] { return Secret(); });
+    const Rules rules(
+        executor, platform, [] { return std::string(); }, metrics,
+        Rules::Options{.refresh = 60s, .max_age = 900s});
+    auto token = Credential::fixed({});
+    ApplicationActions actions(argocd, token, rules, "prod");
+    const User ann{.id = "u-ann", .name = "Ann", .is_admin = true};
+    const argo::AppRef shop{.name = "shop", .ns = "argocd"};
+    const auto synced = co_await actions.sync(ann, shop, "", deadline_after(20s));
+    EXPECT_FALSE(synced);
+    if (!synced) EXPECT_THAT(synced.error().message, HasSubstr("look at it before you repeat"));
+    const auto rolled =
+        co_await actions.rollback(ann, shop, {.history_id = 1}, deadline_after(20s));
+    EXPECT_FALSE(rolled);
+    if (!rolled) EXPECT_THAT(rolled.error().message, HasSubstr("look at it before you repeat"));
+    EXPECT_FALSE(co_await actions.refresh(ann, shop, argo::Refresh::hard, deadline_after(20s)));
+    // Rules would be checked for an application of no cluster and no namespace.
+    is_read_good = false;
+    const auto seen = co_await actions.permitted(ann, Action::view, shop, deadline_after(20s));
+    EXPECT_FALSE(seen);
+    if (!seen) EXPECT_EQ(seen.error().code, ErrorCode::unavailable);
+    client.close_idle();
+    co_await server.stop(Clock::now());
+  });
+}
+
 // argocd-server with sessions, of which `good` is open. Requests for the Application "late" wait
 // for their answer until they are released.
 struct Sessions {
