@@ -274,9 +274,11 @@ std::vector<FileChange> changes_to_add_cluster(const ConfigRepository& repositor
 
 std::vector<FileChange> changes_to_remove_cluster(const ConfigRepository& repository,
                                                   std::string_view name) {
-  // Argo CD refuses a path without files.
-  return {{.path = repository.cluster_file(name), .kind = FileChange::Kind::remove_folder},
-          add_globs(repository, {})};
+  std::vector<FileChange> changes{
+      {.path = repository.cluster_file(name), .kind = FileChange::Kind::remove_folder}};
+  // Argo CD refuses a path without files. Nothing applies the path of a removed runtime.
+  if (!repository.is_removed) changes.push_back(add_globs(repository, {}));
+  return changes;
 }
 
 std::vector<FileChange> changes_to_remove_runtime(const ConfigRepository& repository) {

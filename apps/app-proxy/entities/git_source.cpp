@@ -292,9 +292,14 @@ std::vector<FileChange> changes_to_edit(const ConfigRepository& repository,
 
 std::vector<FileChange> changes_to_remove(const ConfigRepository& repository,
                                           std::string_view name) {
-  return {{.path = repository.git_source_file(name), .kind = FileChange::Kind::remove_folder},
-          remove_glob(repository, glob_of(repository, name)),
-          ensure_resources(repository)};
+  std::vector<FileChange> changes{
+      {.path = repository.git_source_file(name), .kind = FileChange::Kind::remove_folder}};
+  // The file with the globs is gone with a removed runtime, and would be made again.
+  if (!repository.is_removed) {
+    changes.push_back(remove_glob(repository, glob_of(repository, name)));
+  }
+  changes.push_back(ensure_resources(repository));
+  return changes;
 }
 
 std::vector<FileChange> changes_to_bring_up(const ConfigRepository& repository) {

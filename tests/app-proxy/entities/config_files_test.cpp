@@ -46,6 +46,22 @@ TEST(ConfigFiles, TheFolderOfResourcesIsNeverEmpty) {
   EXPECT_THAT(files.files["resources/README.md"], HasSubstr("`control-planes/`"));
 }
 
+// Its in-cluster Application would apply the resources of all runtimes once more.
+TEST(ConfigFiles, ARemovedRuntimeStaysSoWhenAClusterOrAGitSourceIsRemoved) {
+  auto at = repository();
+  Files files;
+  EXPECT_EQ(files.apply(changes_to_create(at, source())), "");
+  EXPECT_EQ(files.apply(changes_to_add_cluster(at, "east", "https://east.test")), "");
+  EXPECT_EQ(files.apply(changes_to_remove_runtime(at)), "");
+  at.is_removed = true;
+  const auto without = files.names();
+  EXPECT_THAT(without,
+              ElementsAre("resources/README.md", "resources/app-projects/cf-git-sources.yaml"));
+  EXPECT_EQ(files.apply(changes_to_remove_cluster(at, "east")), "");
+  EXPECT_EQ(files.apply(changes_to_remove(at, "shop")), "");
+  EXPECT_EQ(files.names(), without);
+}
+
 // What people wrote into the files stays there.
 TEST(ConfigFiles, GlobsOfOthersAndCommentsStay) {
   Files files;
