@@ -18,6 +18,11 @@ constexpr auto kOthersTime = std::chrono::seconds(2);  // for a replica to store
 constexpr std::size_t kMaxPaused = 1'000;
 constexpr int kStores = 3;
 
+std::string renewal_key(const std::string& name, const std::string& account_id,
+                        const std::string& user_id) {
+  return name + "\n" + account_id + "\n" + user_id;
+}
+
 std::unexpected<Error> throttled() {
   return fail(ErrorCode::too_many_requests, "the host throttles this token");
 }
@@ -362,7 +367,7 @@ Task<Result<Integration>> GitIntegrations::renewed(Integration integration, std:
     co_return integration;
   }
   const bool is_over = token->expires <= wall_now();
-  const std::string key = integration.name + "\n" + integration.account_id + "\n" + user_id;
+  const std::string key = renewal_key(integration.name, integration.account_id, user_id);
   Error error{.code = ErrorCode::unavailable,
               .message =
                   "the Git token of the login has ended, and the next one could not be "
@@ -433,6 +438,11 @@ Task<Result<Integration>> GitIntegrations::renew(std::string name, std::string a
   const auto seen = *token;
   if (!seal_.has_key()) co_return fail(ErrorCode::unavailable, "the runtime is not registered yet");
   const auto refresh = seal_.open(owner_of(*integration, user_id), seen.refresh);
+  if (auto earlier = unstored_.extract(renewal_key(name, account_id, user_id));
+      !earlier.empty() && refresh && earlier.mapped().used == *refresh) {
+    auto& given = earlier.mapped();
+    co_return co_await keep(std::move(*integration), user_id, std::move(given.grant), given.asked);
+  }
   const auto asked = wall_now();
   Result<oauth::Grant> grant = std::unexpected(
       Error{.code = ErrorCode::forbidden, .subcode = integration_errors::kNotGranted});
@@ -464,7 +474,8 @@ Task<Result<Integration>> GitIntegrations::keep(Integration integration, std::st
   if (!grant.refresh_token.empty()) refresh = seal_.seal(owner, grant.refresh_token);
   if (!refresh) co_return std::unexpected(refresh.error());
   // Returns whether the token is of the login that was renewed. A check may have sealed it again.
-  const auto is_of_login = [&, used = seal_.open(owner, seen.refresh)](const UserToken& token) {
+  const auto used = seal_.open(owner, seen.refresh);
+  const auto is_of_login = [&](const UserToken& token) {
     if (token.sealed == seen.sealed) return true;
     const auto left = seal_.open(owner, token.refresh);
     return used && left && *left == *used;
@@ -483,6 +494,12 @@ Task<Result<Integration>> GitIntegrations::keep(Integration integration, std::st
           return true;
         },
         deadline);
+    if (!stored && attempt == kStores && used && unstored_.size() < kMaxPaused) {
+      // The next attempt begins here: the user would have to log in again without it.
+      unstored_.insert_or_assign(
+          renewal_key(integration.name, integration.account_id, user_id),
+          Unstored{.used = *used, .grant = std::move(grant), .asked = asked});
+    }
     if (stored || attempt == kStores) co_return stored;
     co_await sleep_for(std::chrono::seconds(1));
   }

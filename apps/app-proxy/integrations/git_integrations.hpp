@@ -130,6 +130,13 @@ class GitIntegrations {
     std::optional<SealedToken> sealed = {};
     std::optional<SealedToken> refresh = {};
   };
+  // A grant that could not be stored. The host takes its refresh token only, no longer the stored
+  // one.
+  struct Unstored {
+    Secret used;  // the stored refresh token
+    oauth::Grant grant;
+    WallTime asked;
+  };
   // Returns a stored token for background work.
   Task<Result<GitAccess>> background_access(Integration integration, std::string user_id,
                                             Deadline deadline);
@@ -162,6 +169,7 @@ class GitIntegrations {
   TaskGroup* renewals_ = nullptr;
   std::map<std::string, std::shared_ptr<Flight>> flights_;  // by user and integration
   std::map<std::string, Clock::time_point> paused_;         // after a renewal without an outcome
+  std::map<std::string, Unstored> unstored_;                // by user and integration
 };
 
 }  // namespace gitops::app_proxy

@@ -160,6 +160,53 @@ TEST(Renewal, AHostThatDoesNotAnswerChangesNothing) {
   });
 }
 
+// The host has taken the refresh token, and the API server stores nothing for a while.
+TEST(Renewal, ATokenThatCouldNotBeStoredIsStoredLater) {
+  with_login([](IntegrationsFixture& fixture) -> Task<> {
+    const auto first = token_of(co_await fixture.integrations.open(kUser, "", soon()));
+    co_await sleep_for(kLifetime);
+    fixture.host.forget_requests();
+    fixture.cluster.set_access(
+        [](const test::FakeKubeApi::Access& access) { return access.verb != "update"; });
+    EXPECT_FALSE(co_await fixture.integrations.open(kUser, "", soon()));
+    co_await fixture.renewals.join();
+    co_await sleep_for(1min);
+    EXPECT_FALSE(co_await fixture.integrations.open(kUser, "", soon()));
+    co_await fixture.renewals.join();
+    fixture.cluster.set_access({});
+    co_await sleep_for(1min);
+    const auto next = co_await fixture.integrations.open(kUser, "", soon());
+    CO_ASSERT_OK(next);
+    EXPECT_NE(token_of(next), first);
+    EXPECT_EQ(fixture.host.count("POST", "/login/oauth/access_token"), 1U);
+    CO_ASSERT_OK(co_await next->provider->who_am_i(next->access, soon()));
+    // The one after that, by the refresh token that came with it.
+    co_await sleep_for(kLifetime);
+    const auto third = co_await fixture.integrations.open(kUser, "", soon());
+    CO_ASSERT_OK(third);
+    EXPECT_NE(token_of(third), token_of(next));
+  });
+}
+
+// A login in the meantime counts.
+TEST(Renewal, ATokenThatCouldNotBeStoredReplacesNoNewerLogin) {
+  with_login([](IntegrationsFixture& fixture) -> Task<> {
+    co_await sleep_for(kLifetime);
+    fixture.cluster.set_access(
+        [](const test::FakeKubeApi::Access& access) { return access.verb != "update"; });
+    EXPECT_FALSE(co_await fixture.integrations.open(kUser, "", soon()));
+    co_await fixture.renewals.join();
+    fixture.cluster.set_access({});
+    CO_ASSERT_OK(co_await log_in(fixture));
+    const auto login = token_of(co_await fixture.integrations.open(kUser, "", soon()));
+    co_await sleep_for(kLifetime);
+    const auto next = co_await fixture.integrations.open(kUser, "", soon());
+    CO_ASSERT_OK(next);
+    EXPECT_NE(token_of(next), login);
+    CO_ASSERT_OK(co_await next->provider->who_am_i(next->access, soon()));
+  });
+}
+
 // Another replica was faster: the host refuses the refresh token, and the next token is stored already.
 TEST(Renewal, WhatAnotherReplicaRenewedIsUsed) {
   with_login([](IntegrationsFixture& fixture) -> Task<> {
