@@ -53,6 +53,23 @@ TEST(Audit, FollowsItsFileWhenThatIsRenamed) {
   EXPECT_THAT(test::read_file(path), testing::HasSubstr("\"two\""));
 }
 
+// As for want of descriptors, or while a volume is mounted again.
+TEST(Audit, OpensItsFileLaterWhenItCannotNow) {
+  test::TempDir folder;
+  const auto path = folder / "logs" / "audit.log";
+  fs::create_directory(folder / "logs");
+  Audit audit(path);
+  ASSERT_TRUE(audit.open());
+  fs::rename(folder / "logs", folder / "old");
+  const test::LogCapture captured(LogLevel::error);
+  audit.write({.caller = {}, .action = "one", .result = "ok"});
+  EXPECT_EQ(captured.lines().size(), 1U);
+  fs::create_directory(folder / "logs");
+  audit.write({.caller = {}, .action = "two", .result = "ok"});
+  EXPECT_EQ(captured.lines().size(), 1U);
+  EXPECT_THAT(test::read_file(path), testing::HasSubstr("\"two\""));
+}
+
 TEST(Audit, WithoutAFileItsLinesAreAmongTheLogLines) {
   const test::LogCapture captured(LogLevel::error);
   Audit audit("");

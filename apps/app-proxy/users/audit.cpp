@@ -92,7 +92,7 @@ bool Audit::was_moved() const {
 
 void Audit::write(const AuditEntry& entry) {
   const std::string line = audit_line(entry, wall_now());
-  if (file_ >= 0 && was_moved()) (void)open();
+  if (!path_.empty() && (file_ < 0 || was_moved())) (void)open();
   if (file_ >= 0 && write_whole(file_, line)) return;
   log_raw_line(std::string_view(line).substr(0, line.size() - 1));
 }

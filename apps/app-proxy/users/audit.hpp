@@ -40,7 +40,8 @@ class Audit {
 
   // Opens the file. Fails when it cannot be opened.
   Result<void> open();
-  // Writes a line. A line that cannot be written to the file goes to standard error.
+  // Writes a line. A line that cannot be written to the file goes to standard error; the next one
+  // tries the file again.
   void write(const AuditEntry& entry);
 
  private:
