@@ -1,9 +1,12 @@
 #include "app-proxy/users/audit.hpp"
 
+#include <algorithm>
+#include <csignal>
 #include <filesystem>
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
+#include <sys/resource.h>
 
 #include "support/log_capture.hpp"
 #include "support/process.hpp"
@@ -51,6 +54,34 @@ TEST(Audit, FollowsItsFileWhenThatIsRenamed) {
   audit.write({.caller = caller, .action = "two", .result = "ok"});
   EXPECT_THAT(test::read_file(folder / "audit.log.1"), testing::HasSubstr("\"one\""));
   EXPECT_THAT(test::read_file(path), testing::HasSubstr("\"two\""));
+}
+
+// A limit on the file size plays a full disk.
+TEST(Audit, ALineThatWasCutOffDoesNotSpoilTheNextOne) {
+  test::TempDir folder;
+  const auto path = folder / "audit.log";
+  Audit audit(path);
+  ASSERT_TRUE(audit.open());
+  audit.write({.caller = {}, .action = "one", .result = "ok"});
+  const auto before = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const rlimit full{.rlim_cur = fs::file_size(path) + 20, .rlim_max = limit.rlim_max};
+  const test::LogCapture captured(LogLevel::error);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &full), 0);
+  audit.write({.caller = {}, .action = "two", .result = "ok"});
+  audit.write({.caller = {}, .action = "three", .result = "ok"});
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  std::signal(SIGXFSZ, before);
+  EXPECT_EQ(captured.lines().size(), 2U);
+  audit.write({.caller = {}, .action = "four", .result = "ok"});
+  EXPECT_EQ(captured.lines().size(), 2U);
+  const auto text = test::read_file(path);
+  ASSERT_TRUE(text.ends_with('\n'));
+  const auto last = text.rfind('\n', text.size() - 2);
+  ASSERT_NE(last, std::string::npos);
+  EXPECT_EQ(json::parse(text.substr(last + 1))["action"], "four");
+  EXPECT_EQ(std::ranges::count(text, '\n'), 3);
 }
 
 // As for want of descriptors, or while a volume is mounted again.

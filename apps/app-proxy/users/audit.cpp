@@ -25,14 +25,16 @@ void append_member(std::string& out, std::string_view name, std::string_view val
   append_json_string(out, shortened(value, kMaxValue), JsonEscape::minimal);
 }
 
-bool write_whole(int file, std::string_view text) {
-  while (!text.empty()) {
-    const auto written = ::write(file, text.data(), text.size());
+// Returns the number of bytes that were written; fewer than all after an error.
+std::size_t write_all(int file, std::string_view text) {
+  std::size_t done = 0;
+  while (done < text.size()) {
+    const auto written = ::write(file, text.data() + done, text.size() - done);
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(written));
+    if (written <= 0) break;
+    done += static_cast<std::size_t>(written);
   }
-  return true;
+  return done;
 }
 
 }  // namespace
@@ -77,6 +79,7 @@ Result<void> Audit::open() {
     return fail(ErrorCode::unavailable,
                 "the audit file " + path_ + " cannot be opened: " + std::strerror(errno));
   }
+  is_cut_ = false;
   struct stat opened{};
   if (::fstat(file_, &opened) == 0) {
     inode_ = opened.st_ino;
@@ -90,10 +93,19 @@ bool Audit::was_moved() const {
   return ::stat(path_.c_str(), &there) != 0 || there.st_ino != inode_ || there.st_dev != device_;
 }
 
+// Appends a line. One that was cut off, as by a full disk, is ended first: readers would take both
+// for one.
+bool Audit::append(std::string_view line) {
+  if (is_cut_ && write_all(file_, "\n") == 0) return false;
+  const auto written = write_all(file_, line);
+  is_cut_ = written > 0 && written < line.size();
+  return written == line.size();
+}
+
 void Audit::write(const AuditEntry& entry) {
   const std::string line = audit_line(entry, wall_now());
   if (!path_.empty() && (file_ < 0 || was_moved())) (void)open();
-  if (file_ >= 0 && write_whole(file_, line)) return;
+  if (file_ >= 0 && append(line)) return;
   log_raw_line(std::string_view(line).substr(0, line.size() - 1));
 }
 

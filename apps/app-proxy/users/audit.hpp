@@ -47,11 +47,13 @@ class Audit {
  private:
   void close();
   [[nodiscard]] bool was_moved() const;
+  bool append(std::string_view line);
 
   std::string path_;
   int file_ = -1;
   ino_t inode_ = 0;  // of the open file
   dev_t device_ = 0;
+  bool is_cut_ = false;  // the last line of the file has no end
 };
 
 }  // namespace gitops::app_proxy
