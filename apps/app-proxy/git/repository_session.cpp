@@ -84,6 +84,13 @@ std::string server_says(const Wire& wire) {
   return words.empty() ? std::string() : "; it says: \"" + words + "\"";
 }
 
+// Checks for a status by which the server, or something before it, has not taken the push. Other
+// errors of servers may come after it was carried out.
+bool says_nothing_was_done(int status) {
+  return (status >= 300 && status < 500) || status == 501 || status == 505 || status == 507 ||
+         status == 511;
+}
+
 PushAnswer refused_push(const Wire& wire, const std::string& branch, const std::string& refusal) {
   const auto words = wire.push_report().words();
   const auto cause = cause_of_refusal(refusal, words);
@@ -222,12 +229,11 @@ PushAnswer BareRepository::Session::push(const std::string& branch, const std::s
   }
   Error error = remote_error(wire, "pushing");
   error.message += server_says(wire);
-  // A response with a status means that nothing was accepted.
   const int status = error.http_status;
   if (status == 408 || status == 429) {
     return {.kind = PushAnswer::Kind::not_now, .error = std::move(error)};
   }
-  if ((status >= 400 && status < 500) || status == 507) {
+  if (says_nothing_was_done(status)) {
     return {.kind = PushAnswer::Kind::refused, .error = std::move(error)};
   }
   return {.kind = began ? PushAnswer::Kind::lost : PushAnswer::Kind::not_sent,

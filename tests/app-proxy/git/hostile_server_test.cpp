@@ -307,6 +307,22 @@ TEST(HostileServer, TheBodiesOfRefusalsAreQuoted) {
             });
 }
 
+// As of a proxy with a login or of a captive portal: the lists pass, and the push does not.
+TEST(HostileServer, ARedirectOfAPushIsARefusal) {
+  const auto nothing = list_of(empty_list("git-upload-pack"));
+  const auto to_push = push_list(empty_list("git-receive-pack"));
+  for (const int status : {302, 307, 511}) {
+    commit_to({nothing,
+               to_push,
+               {.status = status, .headers = {{"Location", "/login"}}, .body = {}},
+               to_push},
+              {}, [status](const Error& error, CannedServer&) {
+                EXPECT_EQ(error.http_status, status) << error.message;
+                EXPECT_FALSE(error.message.contains("not known")) << error.message;
+              });
+  }
+}
+
 // AC-40: a list that never ends, a byte now and then. The commit ends at its deadline, and meanwhile
 // and afterwards others are served.
 TEST(HostileServer, AC40_ASlowServerDelaysNobodyElse) {
