@@ -67,6 +67,7 @@ Task<> Router::serve(Exchange& exchange, std::string_view path) const {
       break;
     case RouteMatch::Kind::found: {
       const Route& route = routes_[match.row];
+      exchange.name_route(route.pattern);
       if (const auto passed = co_await route.guard(exchange); !passed) {
         const int status = passed.error().http_status;
         response = refusal_(status == 0 ? 403 : status, passed.error().message);

@@ -46,8 +46,9 @@ bool has_no_body(int status) {
   return status == 204 || status == 304;
 }
 
-// Returns the path for a log line. Leaves out segments that may be secrets, such as a token: those
-// that are long, or have other characters than small letters and punctuation.
+// Returns the path of a request without a route for a log line. Leaves out segments that may be
+// secrets, such as a token: those that are long, or have other characters than small letters and
+// punctuation.
 std::string loggable_path(std::string_view path) {
   constexpr std::size_t kShort = 3;  // as "v1"
   constexpr std::size_t kLong = 32;
@@ -182,6 +183,7 @@ class ServerConnection {
   Clock::time_point awaits_since = Clock::now();
   // State of the current exchange.
   Answer answer = Answer::none;
+  std::string_view route = {};  // its pattern; empty: not named
   bool body_ended = false;
   std::size_t body_limit = kUnlimited;
   std::size_t body_left = kUnlimited;  // bytes that may still be read
@@ -260,6 +262,7 @@ Task<bool> ServerConnection::check_request() {
   awaits_request = false;
   silent_since = kNever;
   answer = Answer::none;
+  route = {};
   const Request& request = parser.head();
   is_head = request.method == "HEAD";
   keep_alive = parser.keep_alive() && !in_reserve;
@@ -425,6 +428,9 @@ Task<bool> ServerConnection::drain_body() {
 // Runs the handler. Returns whether the connection can be reused.
 Task<bool> ServerConnection::run_handler() {
   Exchange exchange(*this);
+  const auto logged_path = [&] {
+    return route.empty() ? loggable_path(exchange.path()) : std::string(route);
+  };
   std::exception_ptr failure;
   try {
     co_await server.handler(exchange);
@@ -443,12 +449,11 @@ Task<bool> ServerConnection::run_handler() {
       what = e.what();
     } catch (...) {
     }
-    kLog.error("a request handler failed", {{"method", parser.head().method},
-                                            {"path", loggable_path(exchange.path())},
-                                            {"error", what}});
+    kLog.error("a request handler failed",
+               {{"method", parser.head().method}, {"path", logged_path()}, {"error", what}});
   } else if (answer == Answer::none) {
     kLog.error("a request handler gave no answer",
-               {{"method", parser.head().method}, {"path", loggable_path(exchange.path())}});
+               {{"method", parser.head().method}, {"path", logged_path()}});
   }
   if (answer == Answer::none && channel->is_open()) {
     keep_alive = keep_alive && !failure;
@@ -567,6 +572,10 @@ Task<Result<std::string>> Exchange::read_some() {
   if (auto read = co_await connection_->read_into(part); !read)
     co_return std::unexpected(read.error());
   co_return part;
+}
+
+void Exchange::name_route(std::string_view pattern) {
+  connection_->route = pattern;
 }
 
 void Exchange::add_to_answer(std::string name, std::string value) {

@@ -57,6 +57,9 @@ class Exchange {
   [[nodiscard]] std::string_view path() const;
   [[nodiscard]] std::string_view query() const;
   [[nodiscard]] const std::string& peer_address() const;
+  // Names the route of this request, which log lines show in place of the path: a path may hold a
+  // secret. `pattern` must outlive the request.
+  void name_route(std::string_view pattern);
 
   // Limits the body for all later reads. Error: ErrorCode::too_large (respond with 413),
   // immediately if the request announces more. Without a call there is no limit.

@@ -1,6 +1,10 @@
 #include "common/http/router.hpp"
 
+#include <stdexcept>
+#include <utility>
+
 #include "common/http/loopback.hpp"
+#include "support/log_capture.hpp"
 
 namespace gitops::http {
 namespace {
@@ -64,6 +68,28 @@ TEST(Router, CallsTheHandlerOfTheRow) {
     EXPECT_EQ(head.headers.find("Content-Length"), "7");
     EXPECT_EQ(head.body, "");
   });
+}
+
+// A secret in a path may look as any other word of it.
+TEST(Router, ALogLineHasThePatternInPlaceOfThePath) {
+  const test::LogCapture log;
+  test::run_in_test_time([&]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    std::vector<Route> routes{{"GET", "/plugin/{token}", open_to_all(),
+                               answer_with([](const Exchange&, const RouteParameters&) -> Response {
+                                 throw std::runtime_error("handler bug");
+                               })}};
+    const Router router(std::move(routes));
+    TestServer server(executor, [&](Exchange& exchange) { return router.serve(exchange); });
+    {
+      TestClient client(executor);
+      EXPECT_EQ((co_await client.get(server.url(), "/plugin/canary"))->status, 500);
+    }
+    co_await server.stop();
+  });
+  EXPECT_EQ(log.count("handler bug"), 1U);
+  EXPECT_EQ(log.count(R"("/plugin/{token}")"), 1U);
+  EXPECT_EQ(log.count("canary"), 0U);
 }
 
 TEST(Router, AnswersWhatNoRowTakes) {
