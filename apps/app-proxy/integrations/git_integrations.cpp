@@ -481,13 +481,18 @@ Task<Result<Integration>> GitIntegrations::keep(Integration integration, std::st
     return used && left && *left == *used;
   };
   const auto deadline = deadline_after(kRenewal);
+  bool is_valid_again = false;
   for (int attempt = 1;; ++attempt) {
     auto stored = co_await store_.apply(
         integration.name, integration.account_id,
         [&](Integration& there) -> Result<bool> {
           auto* token = there.find(user_id);
+          is_valid_again = false;
           // The user has registered another token, or removed it.
           if (token == nullptr || !is_of_login(*token)) return false;
+          // The host may have refused the token before, as while it had blocked the user.
+          is_valid_again = token->state != TokenState::valid;
+          token->state = TokenState::valid;
           token->sealed = *sealed;
           token->refresh = *refresh;
           token->expires = grant.lifetime.count() > 0 ? asked + grant.lifetime : WallTime();
@@ -500,6 +505,7 @@ Task<Result<Integration>> GitIntegrations::keep(Integration integration, std::st
           renewal_key(integration.name, integration.account_id, user_id),
           Unstored{.used = *used, .grant = std::move(grant), .asked = asked});
     }
+    if (stored && is_valid_again) note_transition(*stored, user_id, TokenState::valid);
     if (stored || attempt == kStores) co_return stored;
     co_await sleep_for(std::chrono::seconds(1));
   }
@@ -561,7 +567,11 @@ Task<> GitIntegrations::mark(const Integration& integration, const std::string& 
                  {{"integration", integration.name}, {"reason", written.error().message}});
     co_return;
   }
-  if (!is_transition) co_return;
+  if (is_transition) note_transition(integration, user_id, state);
+}
+
+void GitIntegrations::note_transition(const Integration& integration, const std::string& user_id,
+                                      TokenState state) {
   log_.info(state == TokenState::valid
                 ? "a Git token is valid again"
                 : "a Git token is not valid any more; its user must register "

@@ -154,6 +154,9 @@ class GitIntegrations {
                                      std::string_view api_url, Deadline deadline);
   Task<Result<Profile>> checked(const ApiRoot& root, const GitAccess& access, TokenUse use,
                                 Deadline deadline);
+  // Logs and reports a change of a token's state.
+  void note_transition(const Integration& integration, const std::string& user_id,
+                       TokenState state);
   // Writes the state of a token, unless the token was replaced since. One of several concurrent
   // callers reports it.
   Task<> mark(const Integration& integration, const std::string& user_id, TokenState state,

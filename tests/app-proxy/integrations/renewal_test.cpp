@@ -229,6 +229,26 @@ TEST(Renewal, WhatAnotherReplicaRenewedIsUsed) {
   });
 }
 
+// As after the host had blocked the user for a while.
+TEST(Renewal, MakesARefusedTokenValidAgain) {
+  with_login([](IntegrationsFixture& fixture) -> Task<> {
+    std::vector<TokenState> told;
+    fixture.integrations.on_transition(
+        [&](const GitIntegrations::Transition& transition) { told.push_back(transition.state); });
+    const auto refuse = [](Integration& there) -> Result<bool> {
+      there.find(kUser.user_id)->state = TokenState::invalid;
+      return true;
+    };
+    CO_ASSERT_OK(co_await fixture.store.apply("default", "acc", refuse, soon()));
+    co_await sleep_for(kLifetime);
+    CO_ASSERT_OK(co_await fixture.integrations.open(kUser, "", soon()));
+    const auto stored = co_await fixture.store.get("default", "acc", soon());
+    CO_ASSERT_OK(stored);
+    EXPECT_EQ(stored->find(kUser.user_id)->state, TokenState::valid);
+    EXPECT_THAT(told, testing::ElementsAre(TokenState::valid));
+  });
+}
+
 TEST(Renewal, ATokenThatTheUserMakesEndsTheLogin) {
   with_login([](IntegrationsFixture& fixture) -> Task<> {
     CO_ASSERT_OK(co_await fixture.register_user(kUser, FakeGitHost::kToken));
