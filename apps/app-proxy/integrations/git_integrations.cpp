@@ -347,6 +347,9 @@ Task<Result<GitAccess>> GitIntegrations::background_access(Integration integrati
     co_return std::unexpected(no_usable_token(current->name, integration_errors::kNoToken));
   }
   auto opened = seal_.open(owner_of(*current, user_id), token->sealed);
+  if (!opened && seal_.has_key()) {
+    co_return std::unexpected(no_usable_token(current->name, integration_errors::kInvalidToken));
+  }
   if (!opened) co_return std::unexpected(opened.error());
   co_return GitAccess{std::move(*opened), token->username, Urgency::background};
 }
@@ -514,7 +517,13 @@ Task<Result<Integration>> GitIntegrations::keep(Integration integration, std::st
 Task<Result<Permissions>> GitIntegrations::permissions(Integration integration, std::string user_id,
                                                        RepositoryName name, Deadline deadline) {
   const auto access = co_await background_access(integration, user_id, deadline);
-  if (!access) co_return std::unexpected(access.error());
+  if (!access) {
+    const auto subcode = access.error().subcode;
+    const bool is_unusable =
+        subcode == integration_errors::kNoToken || subcode == integration_errors::kInvalidToken;
+    if (is_unusable) co_return Permissions{};
+    co_return std::unexpected(access.error());
+  }
   const auto provider = make_provider(hosts_, integration.root);
   const auto told = co_await provider->permissions(*access, name, deadline);
   if (!told) {

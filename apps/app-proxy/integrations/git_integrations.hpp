@@ -108,7 +108,8 @@ class GitIntegrations {
   // sealed again.
   Task<> check(Integration integration, std::string user_id, Deadline deadline);
   // Returns the permissions of one stored token for a repository, as background work. A token that
-  // the host refuses has none; every other failure, and a response that is not fresh, is an error.
+  // the host refuses or that cannot be opened has none; every other failure, and a response that is
+  // not fresh, is an error.
   Task<Result<Permissions>> permissions(Integration integration, std::string user_id,
                                         RepositoryName name, Deadline deadline);
   // Permissions from a page (counted from 1) of the token's own list of repositories. Contains the

@@ -109,7 +109,7 @@ GitPermissions::Answer& GitPermissions::answer_to(const Question& question, cons
   auto& answer = entry->second;
   const auto reported =
       std::ranges::find(source.permissions, token.user_id, &UserPermission::user_id);
-  if (answer.sealed.empty() && reported != source.permissions.end()) {
+  if (answer.sealed.empty() && !token.sealed.text.empty() && reported != source.permissions.end()) {
     // The permission comes from a report before this process, so it is not urgent.
     answer = {.sealed = token.sealed.text,
               .permissions = Permissions{.read = reported->read, .write = reported->write},

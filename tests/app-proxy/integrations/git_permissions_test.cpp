@@ -179,6 +179,31 @@ TEST(GitPermissions, AreAskedAgainAfterAPeriod) {
   });
 }
 
+// As after another registration of the runtime, or another address of the host: nobody can ask the
+// host with it any more.
+TEST(GitPermissions, NothingStaysOfATokenThatCannotBeUsed) {
+  for (const bool is_there : {true, false}) {
+    with_permissions([is_there](PermissionsFixture& w) -> Task<> {
+      w.add("shop", "acme/shop");
+      co_await w.permissions.round();
+      EXPECT_THAT(w.sources[0].permissions, ElementsAre(kWriter));
+      const auto spoil = [is_there](Integration& there) -> Result<bool> {
+        auto& token = *there.find(kUser.user_id);
+        if (is_there) {
+          token.sealed.key_id = "of an earlier registration";
+        } else {
+          token.sealed = {};
+        }
+        return true;
+      };
+      CO_ASSERT_OK(co_await w.fixture.store.apply("default", "acc", spoil, soon()));
+      co_await sleep_for(91min);
+      co_await w.permissions.round();
+      EXPECT_THAT(w.sources[0].permissions, ElementsAre(kNobody));
+    });
+  }
+}
+
 TEST(GitPermissions, WhatIsNotKnownStaysAsItWas) {
   with_permissions([](PermissionsFixture& w) -> Task<> {
     w.add("shop", "acme/shop");
