@@ -35,6 +35,15 @@ Result<std::optional<LogLine>> argo_line(JsonView root) {
                  .content = std::string(result["content"].text())};
 }
 
+Result<std::optional<LogLine>> timed_argo_line(JsonView root) {
+  auto line = argo_line(root);
+  if (!line || !*line) return line;
+  auto timed = kubernetes_line((*line)->content);
+  (*line)->timestamp = std::move(timed.timestamp);
+  (*line)->content = std::move(timed.content);
+  return line;
+}
+
 Result<std::optional<LogLine>> event_line(JsonView root) {
   const std::string_view type = root["type"].text();
   const JsonView object = root["object"];
@@ -105,7 +114,8 @@ Result<std::optional<LogLine>> parse_log_line(LogFormat format, std::string_view
   JsonParser& parser = line.size() <= kShortLine ? shared : own;
   const auto root = parser.parse_object(line, "a line of the stream");
   if (!root) return std::unexpected(root.error());
-  return format == LogFormat::argo ? argo_line(*root) : event_line(*root);
+  if (format == LogFormat::argo) return argo_line(*root);
+  return format == LogFormat::argo_timed ? timed_argo_line(*root) : event_line(*root);
 }
 
 bool LogFilter::passes(const LogLine& line) const {

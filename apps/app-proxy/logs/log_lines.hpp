@@ -28,6 +28,7 @@ struct LogLine {
 enum class LogFormat {
   kubernetes,  // text, each line begins with its time (?timestamps=true of the API server)
   argo,        // {"result":{"content","podName","timeStampStr"}} of argocd-server and argo-server
+  argo_timed,  // the same; the content begins with its time (logOptions.timestamps of argo-server)
   events,      // a watch of Events: {"type","object"}
 };
 

@@ -78,11 +78,10 @@ LogStreams::Feed LogStreams::feed(std::vector<LogSource> sources, const LogChoic
   return std::make_unique<LogFeed>(ending_, executor_, std::move(sources), std::move(options));
 }
 
-LogStreams::Feed LogStreams::argo_feed(OpenedLogs opened, const Caller& caller,
+LogStreams::Feed LogStreams::argo_feed(OpenedLogs opened, LogFormat format, const Caller& caller,
                                        const LogChoice& choice, LogFilter filter, Slot slot) {
   std::vector<LogSource> sources;
-  sources.push_back(
-      {.exchange = std::move(opened.exchange), .format = LogFormat::argo, .needs_head = true});
+  sources.push_back({.exchange = std::move(opened.exchange), .format = format, .needs_head = true});
   return feed(std::move(sources), choice,
               {.filter = std::move(filter),
                .is_allowed = [&caller,
@@ -110,7 +109,8 @@ Task<Result<LogStreams::Feed>> LogStreams::application(const Caller& caller, arg
   auto opened =
       co_await applications_->logs(*caller.user, std::move(app), std::move(options), deadline);
   if (!opened) co_return std::unexpected(std::move(opened.error()));
-  co_return argo_feed(std::move(*opened), caller, choice, std::move(*filter), std::move(*slot));
+  co_return argo_feed(std::move(*opened), LogFormat::argo, caller, choice, std::move(*filter),
+                      std::move(*slot));
 }
 
 Task<Result<LogStreams::Feed>> LogStreams::workflow(const Caller& caller, std::string ns,
@@ -125,13 +125,17 @@ Task<Result<LogStreams::Feed>> LogStreams::workflow(const Caller& caller, std::s
                                    .container = choice.container,
                                    .grep = choice.filter,
                                    .follow = choice.follow,
+                                   // argo-server leaves out the times otherwise.
+                                   .timestamps = filter->until.has_value(),
                                    .tail_lines = lines_of(choice.tail_lines),
                                    .since = age_of(*filter, wall_now())};
   filter->contains.clear();
+  const auto format = options.timestamps ? LogFormat::argo_timed : LogFormat::argo;
   auto opened = co_await workflows_->logs(*caller.user, std::move(ns), std::move(name),
                                           std::move(options), deadline);
   if (!opened) co_return std::unexpected(std::move(opened.error()));
-  co_return argo_feed(std::move(*opened), caller, choice, std::move(*filter), std::move(*slot));
+  co_return argo_feed(std::move(*opened), format, caller, choice, std::move(*filter),
+                      std::move(*slot));
 }
 
 Task<Result<LogStreams::Feed>> LogStreams::component(const Caller& caller, std::string component,

@@ -88,8 +88,8 @@ class LogStreams {
   [[nodiscard]] Result<Slot> take_slot() const;
   Feed feed(std::vector<LogSource> sources, const LogChoice& choice, LogFeed::Options options);
   // Makes a feed of argocd-server or argo-server, which has filtered the text.
-  Feed argo_feed(OpenedLogs opened, const Caller& caller, const LogChoice& choice, LogFilter filter,
-                 Slot slot);
+  Feed argo_feed(OpenedLogs opened, LogFormat format, const Caller& caller, const LogChoice& choice,
+                 LogFilter filter, Slot slot);
 
   Executor executor_;
   ApplicationActions* applications_;

@@ -76,7 +76,7 @@ Task<Result<http::ClientExchange>> WorkflowsClient::logs(std::string ns, std::st
   std::vector<std::pair<std::string_view, std::string_view>> wanted{
       {"logOptions.container", container},
       {"logOptions.follow", options.follow ? "true" : "false"},
-      {"logOptions.timestamps", "false"}};
+      {"logOptions.timestamps", options.timestamps ? "true" : "false"}};
   const auto add = [&wanted](std::string_view key, std::string_view value) {
     if (!value.empty()) wanted.emplace_back(key, value);
   };

@@ -20,6 +20,7 @@ struct WorkflowLogOptions {
   std::string grep = {};       // lines that fit this regular expression
   std::string selector = {};   // pods with these labels
   bool follow = false;
+  bool timestamps = false;  // each line begins with its time; `grep` sees it, too
   std::optional<std::uint64_t> tail_lines = {};
   std::optional<std::chrono::seconds> since = {};
 };

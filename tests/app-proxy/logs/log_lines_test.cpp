@@ -51,6 +51,15 @@ TEST(LogLines, OfTheServersOfArgo) {
             (LogLine{.pod = "ui-1", .timestamp = "2026-03-04T09:15:27.5Z", .content = "hi"}));
   EXPECT_EQ(**line(R"({"result":{"content":"hi","podName":"w-1"}})"),
             (LogLine{.pod = "w-1", .content = "hi"}));
+  const auto timed = [](std::string_view text) {
+    return parse_log_line(LogFormat::argo_timed, text);
+  };
+  EXPECT_EQ(**timed(R"({"result":{"content":"2026-03-04T09:15:27.5Z hi you","podName":"w-1"}})"),
+            (LogLine{.pod = "w-1", .timestamp = "2026-03-04T09:15:27.5Z", .content = "hi you"}));
+  EXPECT_EQ(**timed(R"({"result":{"content":"no time","podName":"w-1"}})"),
+            (LogLine{.pod = "w-1", .content = "no time"}));
+  EXPECT_FALSE(*timed("{}"));
+  EXPECT_FALSE(timed(R"({"error":{"message":"no pods"}})").has_value());
   EXPECT_FALSE(*line(R"({"result":{"content":"","last":true}})"));
   EXPECT_FALSE(*line(""));
   EXPECT_FALSE(*line("{}"));

@@ -94,6 +94,19 @@ struct Fixture {
     const std::string path(exchange.path());
     ++asked;
     while (!is_released) co_await released.wait();
+    if (path.ends_with("/log")) {
+      log_query = exchange.query();
+      const std::string time = log_query.contains("timestamps=true") ? "2026-03-04T09:15:2" : "";
+      (void)co_await exchange.start({.status = 200});
+      for (const char* content : {"7Z one", "8Z two"}) {
+        const Json line{
+            {"result",
+             {{"content", time.empty() ? content + 3 : time + content}, {"podName", "w-1"}}}};
+        (void)co_await exchange.write(line.dump() + "\n");
+      }
+      (void)co_await exchange.finish();
+      co_return;
+    }
     if (path.ends_with("/logs")) {
       (void)co_await exchange.start({.status = 200});
       (void)co_await exchange.finish();
@@ -115,6 +128,7 @@ struct Fixture {
   Event released;
   bool is_released = true;
   std::size_t asked = 0;  // the servers of Argo
+  std::string log_query;  // of the last log of a workflow
   Rules rules;
   Credential token = Credential::fixed(Secret("token"));
   std::optional<argo::ArgoCdClient> argocd;
@@ -253,6 +267,22 @@ TEST(OpenStreams, TheLogOfAComponentBeforeItsRestartIsAskedFor) {
       (void)co_await rest(**opened);
       EXPECT_EQ(fixture.cluster.count("GET", "previous=true"), previous ? 1U : 0U);
     }
+  });
+}
+
+// argo-server has no such limit, and tells the times of lines only when it is asked to.
+TEST(OpenStreams, TheLogOfAWorkflowEndsAtTheTimeThatIsWanted) {
+  with_streams({}, [](Fixture& fixture) -> Task<> {
+    const auto read = [&](std::string until) -> Task<std::vector<std::string>> {
+      auto opened = co_await fixture.streams->workflow(
+          fixture.ann, "web", "w", {.until_time = std::move(until)}, deadline_after(10s));
+      EXPECT_TRUE(opened);
+      if (!opened) co_return std::vector<std::string>();
+      co_return co_await rest(**opened);
+    };
+    EXPECT_THAT(co_await read(""), ElementsAre("w-1: one", "w-1: two"));
+    EXPECT_TRUE(fixture.log_query.contains("timestamps=false"));
+    EXPECT_THAT(co_await read("2026-03-04T09:15:27Z"), ElementsAre("w-1: one"));
   });
 }
 
