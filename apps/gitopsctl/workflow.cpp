@@ -276,7 +276,7 @@ cli::Command submit() {
   struct Settings {
     std::string runtime;
     std::string workflow_template;
-    std::string parameters;
+    Json parameters = Json::array();
   };
   const auto settings = std::make_shared<Settings>();
   return noun_command(
@@ -288,7 +288,8 @@ cli::Command submit() {
                "A value may have commas: one ends it only where NAME= follows, and \\, never "
                "does.\n\n"
                "Examples:\n"
-               "  gitopsctl workflow submit prod ci/build --parameter branch=main,hosts=a,b\n"),
+               "  gitopsctl workflow submit prod ci/build --parameter branch=main,hosts=a,b\n"
+               "  gitopsctl workflow submit prod ci/build --parameter a=1 --parameter b=2\n"),
        .operands = {{.name = "RUNTIME",
                      .help = "Name of the runtime",
                      .target = &settings->runtime},
@@ -297,20 +298,25 @@ cli::Command submit() {
                      .target = &settings->workflow_template}},
        .bind =
            [settings](ConfigReader& reader) {
-             reader.add({.flag = "parameter", .help = "Parameters as NAME=VALUE,NAME=VALUE"},
-                        settings->parameters);
+             reader.add({.flag = "parameter",
+                         .help = "Parameters as NAME=VALUE,NAME=VALUE; may be given several times",
+                         .repeats = true},
+                        "TEXT", "", [settings](const std::string& text) -> std::string {
+                          const auto more = parameters_of(text);
+                          if (!more) return "expected NAME=VALUE";
+                          for (const Json& one : *more) settings->parameters.push_back(one);
+                          return {};
+                        });
            },
        .has_form = false,
        .work = [settings](Call& call) -> Task<Result<int>> {
          const auto slash = settings->workflow_template.find('/');
-         const auto parameters = parameters_of(settings->parameters);
          if (slash == std::string::npos) co_return usage_error("TEMPLATE is NAMESPACE/NAME");
-         if (!parameters) co_return usage_error("--parameter is NAME=VALUE");
          const auto answer = co_await call.server.ask_runtime(
              settings->runtime, kSubmitWorkflow.text,
              Json{{"namespace", settings->workflow_template.substr(0, slash)},
                   {"template", settings->workflow_template.substr(slash + 1)},
-                  {"parameters", *parameters}});
+                  {"parameters", settings->parameters}});
          const auto name =
              answer ? text_at(*answer, {"createWorkflowFromWorkflowTemplate", "newWorkflowName"})
                     : std::string();

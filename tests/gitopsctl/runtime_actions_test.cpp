@@ -135,6 +135,33 @@ TEST_F(RuntimeActions, AValueOfAParameterMayHaveCommas) {
   EXPECT_EQ(call({"workflow", "submit", "prod", "ci/build", "--parameter==x"}).exit_code, 2);
 }
 
+// As argo submit takes them. A part of the second flag is none of the first one's value.
+TEST_F(RuntimeActions, ParametersMayStandInFlagsOfTheirOwn) {
+  bed().answer_with(
+      "200 OK", kJson,
+      R"({"data":{"createWorkflowFromWorkflowTemplate":{"newWorkflowName":"build-9"}}})");
+  const Words words{"workflow",      "submit",      "prod",      "ci/build",
+                    "--parameter=a", "--parameter", "hosts=x,y", "--parameter"};
+  Words good = words;
+  good[4] = R"(--parameter=path=C:\)";
+  good.emplace_back("b=2,c=3");
+  const auto result = call(good);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const Json expected{{{"name", "path"}, {"value", "C:\\"}},
+                      {{"name", "hosts"}, {"value", "x,y"}},
+                      {{"name", "b"}, {"value", "2"}},
+                      {{"name", "c"}, {"value", "3"}}};
+  EXPECT_EQ(last_request()["variables"]["parameters"], expected);
+  bed().app_proxy().forget();
+  Words bad = words;
+  bad[4] = "--parameter=a=1";
+  bad.emplace_back("b");
+  const auto refused = call(bad);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("flag --parameter: expected NAME=VALUE"));
+  EXPECT_TRUE(bed().app_proxy().requests().empty());
+}
+
 TEST_F(RuntimeActions, RolloutsAreThoseOfAnApplication) {
   const auto list = call({"rollout", "list", "shop"});
   EXPECT_EQ(list.exit_code, 0) << list.err;

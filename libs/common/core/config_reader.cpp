@@ -239,6 +239,7 @@ void ConfigReader::add_row(SettingNames names, Row row) {
   row.env.assign(names.env.begin(), names.env.end());
   row.help = names.help;
   row.letter = names.letter;
+  row.repeats = names.repeats;
   const auto known_env = environment_names();
   for (const std::string& name : row.env) {
     if (std::ranges::find(known_env, name) != known_env.end()) {
@@ -371,7 +372,8 @@ void ConfigReader::read_flags(const std::vector<std::string>& arguments, Sources
         continue;
       }
     }
-    if (!seen.insert(name).second) {
+    const bool may_repeat = row != nullptr && row->repeats;
+    if (!seen.insert(name).second && !may_repeat) {
       mistake(name, "given more than once");
     } else if (row == nullptr) {
       out.config_path = *value;

@@ -25,6 +25,7 @@ struct SettingNames {
   std::vector<std::string_view> env = {};  // first is the documented one, the rest are aliases
   std::string_view help = {};              // one sentence, ends without a full stop
   char letter = '\0';                      // of a short flag: 'o' for -o
+  bool repeats = false;  // the flag may be given several times: `assign` is called for each
 };
 
 // The kind of program that a table belongs to. A command of a command-line program has no
@@ -111,8 +112,8 @@ class ConfigReader {
   // argv without the program name. Flags: --name=value or --name value, with a letter also -n
   // value, -n=value and -nvalue; booleans also --name, --no-name and -n. Unknown flags and unknown
   // YAML keys are mistakes (with the nearest known name), and so is a setting that stands twice in
-  // one source. Environment variables that no row names are ignored. The file named by --config (or
-  // GITOPS_CONFIG) is one YAML document of at most 1 MiB.
+  // one source, unless its flag repeats. Environment variables that no row names are ignored. The
+  // file named by --config (or GITOPS_CONFIG) is one YAML document of at most 1 MiB.
   Outcome load(const std::vector<std::string>& arguments,
                const std::map<std::string, std::string>& environment);
 
@@ -143,6 +144,7 @@ class ConfigReader {
     std::string group = {};
     std::string flag = {};  // of a secret: "<flag>-file"
     char letter = '\0';
+    bool repeats = false;
     std::vector<std::string> env = {};
     std::string help = {};
     std::string

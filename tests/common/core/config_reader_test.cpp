@@ -514,6 +514,20 @@ TEST_F(ConfigReaderTest, AFlagMayHaveALetter) {
               ElementsAre(HasSubstr("argument \"-vx\""), HasSubstr("argument \"-x\"")));
 }
 
+TEST(ConfigReaderRepeats, AFlagThatRepeatsIsAssignedEachTimeInItsOrder) {
+  std::vector<std::string> got;
+  ConfigReader reader("sample", "Has a flag that repeats");
+  reader.add({.flag = "parameter", .letter = 'p', .repeats = true}, "TEXT", "",
+             [&got](const std::string& text) -> std::string {
+               if (text.empty()) return "is empty";
+               got.push_back(text);
+               return {};
+             });
+  EXPECT_THAT(reader.load({"--parameter=a=1", "-p", "b=2", "--parameter="}, {}).mistakes,
+              ElementsAre("flag --parameter: is empty"));
+  EXPECT_THAT(got, ElementsAre("a=1", "b=2"));
+}
+
 TEST_F(ConfigReaderTest, TwoFlagsCannotHaveTheSameLetter) {
   std::string text;
   ConfigReader reader("sample", "Has letters");
