@@ -24,7 +24,7 @@ Result<nlohmann::json> rest_value(const http::Response& response);
 
 // The exit code of a failure; cli::ExitCode.
 int exit_code_of(const Error& error);
-// Returns whether a server that was there is away: what goes on for long asks it again.
+// Returns whether a server that was there is away or busy: what goes on for long asks it again.
 bool is_away(const Error& error);
 // Returns lines for standard error: "Error from server (NotFound): …", or "Unable to connect to the server: …", and
 // what to do when that is known.

@@ -92,6 +92,8 @@ constexpr const char* kJson = "Content-Type: application/json\r\n";
 constexpr std::string_view kOwnAddress = "OWN_ADDRESS";
 // Instead of header fields: a proxy answers, since the control plane starts again.
 constexpr const char* kAway = "";
+// The same: the control plane still counts the streams of this user that were cut.
+constexpr const char* kBusy = "busy";
 
 // Header fields and body of each.
 using Answers = std::vector<std::pair<std::string, std::string>>;
@@ -129,6 +131,10 @@ class Script {
     if (fields.empty()) {
       return RecordingUpstream::reply(socket, R"({"message":"it starts"})", kJson,
                                       "503 Service Unavailable");
+    }
+    if (fields == kBusy) {
+      return RecordingUpstream::reply(socket, R"({"message":"too many streams of this user"})",
+                                      kJson, "429 Too Many Requests");
     }
     return RecordingUpstream::reply(socket, body, fields);
   }
@@ -177,6 +183,21 @@ TEST(FollowEvents, GoesOnWhenTheServerWasAway) {
 
   Script never(Answers{{kAway, ""}});
   EXPECT_EQ(never.run({"event", "list", "--follow"}).exit_code, 3) << "it was not there before";
+}
+
+TEST(FollowEvents, GoesOnWhenItsOwnCutStreamIsStillCounted) {
+  const std::string row =
+      R"({"rows":[{"topic":"index","kind":"Application","uid":"u1","runtime":"prod","namespace":"a","name":"shop"}]})";
+  Script script(Answers{{kStream, "id: c1\nevent: reset\ndata: {}\n\n"},
+                        {kBusy, ""},
+                        {kStream, "id: c2\nevent: patch\ndata: " + row + "\n\n"}});
+  const auto result = script.run({"event", "list", "--follow"});
+  EXPECT_EQ(result.exit_code, 5) << "the session has ended: " << result.err;
+  EXPECT_THAT(result.out, HasSubstr("prod/a/shop"));
+  EXPECT_EQ(script.requests().size(), 4U);
+
+  Script never(Answers{{kBusy, ""}});
+  EXPECT_EQ(never.run({"event", "list", "--follow"}).exit_code, 3) << "it was refused at once";
 }
 
 TEST(WatchList, TwoOfOneNameAreNotPrintedAgainUntilOneChanges) {
