@@ -326,6 +326,14 @@ struct WaitSettings : AppSettings {
   std::string sync = "Synced";
 };
 
+// Returns the mistake of a state that no Application can have; empty when there is none.
+std::string state_mistake(const std::string& text, const std::vector<std::string>& known) {
+  const bool is_known = text.empty() || std::ranges::any_of(known, [&](const std::string& state) {
+                          return state_word(state) == state_word(text);
+                        });
+  return is_known ? std::string() : "there is no state " + text + ", only " + join(known, ", ");
+}
+
 // Returns what is missing; empty when the Application is as wanted.
 std::string missing_of(const Json& app, const WaitSettings& settings) {
   std::vector<std::string> missing;
@@ -406,6 +414,13 @@ cli::Command wait() {
                         settings->health);
              reader.add({.flag = "sync", .help = "Sync state to wait for; empty means any"},
                         settings->sync);
+             reader.check({"health"}, [settings] {
+               return state_mistake(settings->health, {"Healthy", "Progressing", "Degraded",
+                                                       "Suspended", "Missing", "Unknown"});
+             });
+             reader.check({"sync"}, [settings] {
+               return state_mistake(settings->sync, {"Synced", "OutOfSync", "Unknown"});
+             });
            },
        .has_form = false,
        .timeout = std::chrono::minutes(5),

@@ -270,6 +270,19 @@ TEST_F(Commands, AWaitThatIsNotFulfilledFails) {
   EXPECT_EQ(call({"app", "wait", "shop", "--sync=", "--health=Progressing"}).exit_code, 0);
 }
 
+// It would wait for five minutes, and then blame the Application.
+TEST_F(Commands, AWaitForAStateThatThereIsNotIsWrongUsage) {
+  use(bed().program().url(), bed().admin_key);
+  const auto health = call({"app", "wait", "gitops-runtime", "--health=Helthy"});
+  EXPECT_EQ(health.exit_code, 2) << health.out;
+  EXPECT_THAT(health.err, HasSubstr("flag --health: there is no state Helthy, only Healthy, "));
+  const auto sync = call({"app", "wait", "gitops-runtime", "--sync=in-sync"});
+  EXPECT_EQ(sync.exit_code, 2) << sync.out;
+  EXPECT_THAT(sync.err, HasSubstr("flag --sync: there is no state in-sync, only Synced, "));
+  const auto words = call({"app", "wait", "gitops-runtime", "--sync=synced", "--health=HEALTHY"});
+  EXPECT_EQ(words.exit_code, 0) << words.err;
+}
+
 TEST_F(Commands, AnApplicationIsReportedAgainOnceUntilAnEventArrives) {
   const auto first = call_json(bed().admin_key, {"event", "redeliver", "shop"});
   EXPECT_EQ(first["schema"], "gitopsctl/report-request/v1");
