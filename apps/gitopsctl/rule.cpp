@@ -89,11 +89,18 @@ Task<Result<int>> test_rules(Call& call, const TestSettings& settings) {
   const auto data = co_await call.server.ask(is_of_all ? kUsersWithAccess.text : kAccess.text,
                                              std::move(variables));
   if (!data) co_return std::unexpected(data.error());
+  const auto all = whole_list(at(*data, {is_of_all ? "usersWithAccess" : "access"}), 0);
+  if (!all) co_return std::unexpected(all.error());
   std::vector<Json> decisions;
-  for (const Json& decision : at(*data, {is_of_all ? "usersWithAccess" : "access"})) {
-    const bool is_asked =
-        settings.action.empty() || text_at(decision, {"action"}) == settings.action;
-    if (is_asked) decisions.push_back(decision);
+  std::vector<std::string> actions;
+  for (const Json& decision : all->all) {
+    actions.push_back(text_at(decision, {"action"}));
+    if (settings.action.empty() || actions.back() == settings.action) decisions.push_back(decision);
+  }
+  // An empty table would be taken for "may not".
+  if (!is_of_all && decisions.empty() && !settings.action.empty()) {
+    co_return usage_error("there is no action " + settings.action + ", only " +
+                          join(actions, ", "));
   }
   call.console.out << render_list(decision_sheet(), decisions, call.look);
   co_return cli::kDone;

@@ -283,6 +283,19 @@ TEST_F(Commands, AWaitForAStateThatThereIsNotIsWrongUsage) {
   EXPECT_EQ(words.exit_code, 0) << words.err;
 }
 
+TEST_F(Commands, AnActionThatThereIsNotIsNoAnswerOfTheRules) {
+  use(bed().program().url(), bed().admin_key);
+  const auto me = call_json(bed().admin_key, {"whoami"});
+  const std::string user = "--user=" + me.value("id", "");
+  const auto known = call({"rule", "test", "shop", user, "--action=SYNC"});
+  EXPECT_EQ(known.exit_code, 0) << known.err;
+  EXPECT_THAT(known.out, HasSubstr("SYNC"));
+  const auto unknown = call({"rule", "test", "shop", user, "--action=SINK"});
+  EXPECT_EQ(unknown.exit_code, 2) << unknown.out;
+  EXPECT_THAT(unknown.out, IsEmpty());
+  EXPECT_THAT(unknown.err, AllOf(HasSubstr("there is no action SINK, only "), HasSubstr("SYNC")));
+}
+
 TEST_F(Commands, AnApplicationIsReportedAgainOnceUntilAnEventArrives) {
   const auto first = call_json(bed().admin_key, {"event", "redeliver", "shop"});
   EXPECT_EQ(first["schema"], "gitopsctl/report-request/v1");
