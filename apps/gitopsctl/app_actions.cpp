@@ -286,7 +286,9 @@ Task<Result<int>> print_diff(Call& call, const AppSettings& settings) {
                                               {"name", at(resource, {"name"})}});
     if (!states) co_return std::unexpected(states.error());
     // Argo CD tells nothing of an object that it does not manage any more, or has not compared yet.
-    if (!at(*states, {"resource"}).is_object()) {
+    const bool is_told = !string_at(*states, {"resource", "normalizedLiveState"}).empty() ||
+                         !string_at(*states, {"resource", "predictedLiveState"}).empty();
+    if (!is_told) {
       call.console.err << text_at(resource, {"kind"}) << " " << text_at(resource, {"namespace"})
                        << "/" << text_at(resource, {"name"})
                        << " is out of sync, but Argo CD does not tell how\n";

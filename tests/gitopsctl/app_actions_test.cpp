@@ -177,6 +177,12 @@ TEST_F(AppActions, ADifferenceIsThatOfYaml) {
   const auto unknown = call({"app", "diff", "shop"});
   EXPECT_EQ(unknown.exit_code, 3) << "nothing is not the same as no difference";
   EXPECT_THAT(unknown.err, HasSubstr("Deployment web/ui is out of sync"));
+  bed().answer_with(
+      "200 OK", kJson,
+      R"({"data":{"resource":{"normalizedLiveState":null,"predictedLiveState":""}}})");
+  const auto empty = call({"app", "diff", "shop"});
+  EXPECT_EQ(empty.exit_code, 3) << empty.out;
+  EXPECT_THAT(empty.err, HasSubstr("Deployment web/ui is out of sync"));
 }
 
 TEST_F(AppActions, TextsOfTheClusterAreShownWithoutEscapes) {
