@@ -279,11 +279,12 @@ cli::Command rollback() {
          variables["revision"] = settings->revision;
          const auto answer = co_await call.server.ask_runtime(
              found->app.runtime, kRolloutRollback.text, std::move(variables));
-         co_return tell_outcome(
-             call, answer,
-             "rollout " + found->text() + " goes back, as revision " +
-                 (answer ? text_at(*answer, {"rolloutRollback", "newRevision"}) : std::string()),
-             look_at(*found));
+         const auto made =
+             answer ? text_at(*answer, {"rolloutRollback", "newRevision"}) : std::string();
+         co_return tell_outcome(call, answer,
+                                "rollout " + found->text() + " goes back" +
+                                    (made.empty() ? "" : ", as revision " + made),
+                                look_at(*found));
        }});
 }
 

@@ -184,6 +184,10 @@ Task<Result<int>> create_rule(Call& call, const CreateSettings& settings) {
                                                         {"actions", settings.actions},
                                                         {"attributes", std::move(attributes)}}}});
   const auto id = answer ? text_at(*answer, {"createAbacRule", "id"}) : std::string();
+  if (answer && id.empty()) {
+    co_return tell_outcome(call, fail(ErrorCode::protocol, "the answer names no rule"), "",
+                           "gitopsctl rule list");
+  }
   co_return tell_outcome(call, answer, "rule " + id + " is created", "gitopsctl rule list");
 }
 

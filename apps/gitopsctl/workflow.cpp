@@ -320,8 +320,12 @@ cli::Command submit() {
          const auto name =
              answer ? text_at(*answer, {"createWorkflowFromWorkflowTemplate", "newWorkflowName"})
                     : std::string();
-         co_return tell_outcome(call, answer, "Workflow " + name + " has begun",
-                                "gitopsctl workflow list --runtime " + settings->runtime);
+         const auto look = "gitopsctl workflow list --runtime " + settings->runtime;
+         if (answer && name.empty()) {
+           co_return tell_outcome(call, fail(ErrorCode::protocol, "the answer names no Workflow"),
+                                  "", look);
+         }
+         co_return tell_outcome(call, answer, "Workflow " + name + " has begun", look);
        }});
 }
 

@@ -116,7 +116,9 @@ TEST_F(RuntimeActions, WhatCannotBeUndoneIsConfirmed) {
 }
 
 TEST_F(RuntimeActions, AValueOfAParameterMayHaveCommas) {
-  bed().answer_with("200 OK", kJson, R"({"data":{"createWorkflowFromWorkflowTemplate":null}})");
+  bed().answer_with(
+      "200 OK", kJson,
+      R"({"data":{"createWorkflowFromWorkflowTemplate":{"newWorkflowName":"build-9"}}})");
   const auto sent = [this](const std::string& text) {
     bed().app_proxy().forget();
     const auto result = call({"workflow", "submit", "prod", "ci/build", "--parameter", text});
@@ -133,6 +135,15 @@ TEST_F(RuntimeActions, AValueOfAParameterMayHaveCommas) {
   EXPECT_EQ(sent(R"(config={"a":1,"b":2},x=1)"), R"([config|{"a":1,"b":2}][x|1])");
   EXPECT_EQ(sent(R"(list=a\,b=c,path=C:\x)"), R"([list|a,b=c][path|C:\x])");
   EXPECT_EQ(call({"workflow", "submit", "prod", "ci/build", "--parameter==x"}).exit_code, 2);
+}
+
+TEST_F(RuntimeActions, AnAnswerThatNamesNothingIsNotSaidToBeDone) {
+  bed().answer_with("200 OK", kJson, R"({"data":{"createWorkflowFromWorkflowTemplate":null}})");
+  const auto result = call({"workflow", "submit", "prod", "ci/build"});
+  EXPECT_EQ(result.exit_code, 3) << result.out;
+  EXPECT_EQ(result.out, "");
+  EXPECT_THAT(result.err, AllOf(StartsWith("Unknown (Unexpected): the answer names no Workflow"),
+                                HasSubstr("gitopsctl workflow list --runtime prod")));
 }
 
 // As argo submit takes them. A part of the second flag is none of the first one's value.
