@@ -190,7 +190,8 @@ std::string app_text(const Json& app, const Look& look) {
                            text_at(app, {"operationState", "message"}))});
   fact("Changed:", {age(text_at(app, {"updatedAt"}), look.now) + " ago"});
   fact("Presence:", {presence_of(app)});
-  std::string out = facts.text(0, look.colour, look.width);
+  // Messages are not cut to the width of the terminal: they say what is wrong.
+  std::string out = facts.text(0, look.colour);
   for (const Json& error : at(app, {"errors"})) {
     out += cli::painted(text_at(error, {"level"}) + ": ", cli::Tone::bad, look.colour) +
            text_at(error, {"message"}) + '\n';

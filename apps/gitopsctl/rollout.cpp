@@ -140,7 +140,7 @@ std::string progress_text(const Json& progress, const Look& look) {
   for (const Json& image : at(progress, {"images"})) {
     fact("Image:", {image.is_string() ? cli::printable(image.get<std::string>()) : ""});
   }
-  return facts.text(0, look.colour, look.width);
+  return facts.text(0, look.colour);
 }
 
 Task<Result<int>> show(Call& call, const RolloutSettings& settings) {

@@ -76,7 +76,7 @@ std::string status_text(const Json& data, const Look& look) {
   fact("Health:", state_cell(text_at(runtime, {"healthStatus"})));
   fact("Message:", {text_at(runtime, {"healthMessage"})});
   fact("Argo CD:", state_cell(text_at(runtime, {"status", "argoCdState"})));
-  std::string out = facts.text(0, look.colour, look.width);
+  std::string out = facts.text(0, look.colour);
 
   cli::Table checks;
   checks.add({{"CHECK"}, {"STATE"}, {"DESCRIPTION"}});
@@ -88,7 +88,7 @@ std::string status_text(const Json& data, const Look& look) {
     }
     checks.add(std::move(row));
   }
-  out += '\n' + checks.text(0, look.colour, look.width);
+  out += '\n' + checks.text(0, look.colour);
 
   const Json& components = at(data, {"components", "edges"});
   cli::Table parts;

@@ -104,7 +104,7 @@ std::string workflow_text(const Json& workflow, const Look& look) {
   fact("Message:", {text_at(workflow, {"status", "message"})});
   fact("Started:", {text_at(workflow, {"status", "startedAt"})});
   fact("Finished:", {text_at(workflow, {"status", "finishedAt"})});
-  std::string out = facts.text(0, look.colour, look.width);
+  std::string out = facts.text(0, look.colour);
   cli::Table nodes;
   nodes.add({{"NODE"}, {"TYPE"}, {"PHASE"}, {"MESSAGE"}});
   const Json& all = at(workflow, {"status", "nodes"});
@@ -116,7 +116,7 @@ std::string workflow_text(const Json& workflow, const Look& look) {
                state_cell(text_at(node, {"phase"})),
                {text_at(node, {"message"})}});
   }
-  if (!all.empty()) out += '\n' + nodes.text(0, look.colour, look.width);
+  if (!all.empty()) out += '\n' + nodes.text(0, look.colour);
   return out;
 }
 

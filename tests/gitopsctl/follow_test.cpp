@@ -108,6 +108,18 @@ class Script {
   }
   CommandResult run(std::vector<std::string> words) {
     words.insert(words.begin(), std::string(GITOPS_BIN_DIR) + "/gitopsctl");
+    return run_program(words);
+  }
+  // The same on a terminal of 80 columns, which script(1) makes.
+  CommandResult run_on_terminal(const std::string& words) {
+    return run_program({"script", "--quiet", "--return", "--flush", "--command",
+                        "stty cols 80; " + std::string(GITOPS_BIN_DIR) + "/gitopsctl " + words,
+                        "/dev/null"});
+  }
+  [[nodiscard]] std::vector<RecordedRequest> requests() const { return server_.requests(); }
+
+ private:
+  [[nodiscard]] CommandResult run_program(const std::vector<std::string>& words) const {
     return run_command(words,
                        {{"HTTP_PROXY", std::nullopt},
                         {"http_proxy", std::nullopt},
@@ -116,9 +128,6 @@ class Script {
                         {"CODEFRESH_TOKEN", "key"}},
                        {}, kLimit);
   }
-  [[nodiscard]] std::vector<RecordedRequest> requests() const { return server_.requests(); }
-
- private:
   bool answer(RawSocket& socket) {
     const std::lock_guard lock(mutex_);
     if (next_ == answers_.size()) {
@@ -289,6 +298,24 @@ TEST(AppList, WhatIsNotReportedAnyMoreIsNotCalledHealthy) {
   const auto status = script.run({"status", "-o", "json"});
   EXPECT_THAT(status.out, HasSubstr("\"applications\": 2")) << status.err;
   EXPECT_THAT(status.out, HasSubstr("\"healthy\": 1"));
+}
+
+// A cut message hides what is to be done.
+TEST(AppGet, WhatIsWrongIsWholeOnATerminal) {
+  if (!find_program("script")) GTEST_SKIP() << "script(1) is missing";
+  const std::string message =
+      "one or more objects failed to apply, reason: " + std::string(80, 'x') +
+      " and this is the end of it";
+  Script script(Answers{
+      {kJson, R"({"data":{"application":{"metadata":{"runtime":"prod","namespace":"argocd",)"
+              R"("name":"shop"},"syncStatus":"SYNCED","healthStatus":"DEGRADED",)"
+              R"("healthMessage":"a pod failed: )" +
+                  message + R"(","operationState":{"phase":"Failed","message":")" + message +
+                  R"("}}}})"}});
+  const auto result = script.run_on_terminal("app get prod/argocd/shop");
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  EXPECT_THAT(result.out, HasSubstr("Degraded: a pod failed: " + message));
+  EXPECT_THAT(result.out, HasSubstr("Failed: " + message));
 }
 
 // Else `app sync && app wait` would be done at once with an Application that was synced before.
