@@ -110,6 +110,13 @@ std::string from_any_folder(const std::string& path) {
   return path.empty() || error ? path : absolute.string();
 }
 
+// Whether a context has another control plane than this URL, such as one on another port.
+bool is_of_another(const Context& context, const http::Url& url) {
+  const auto known = http::parse_url(context.url);
+  return !known || known->host_header() != url.host_header() ||
+         http::join_target(*known, "/") != http::join_target(url, "/");
+}
+
 // Checks the key, then stores the context and makes it the current one.
 int log_in(const LoginSettings& settings, const cli::Environment& environment,
            cli::Console& console) {
@@ -119,8 +126,15 @@ int log_in(const LoginSettings& settings, const cli::Environment& environment,
                   usage_error("URL: " + (url ? "not http or https" : url.error().message)).error());
   }
   const auto path = contexts_path(environment);
-  if (const auto contexts = read_contexts(path); !contexts) {
-    return report(console, usage_error(contexts.error().message).error());
+  const auto before = read_contexts(path);
+  if (!before) return report(console, usage_error(before.error().message).error());
+  // Its key was shown once, and may be stored nowhere else.
+  const Context* const there = settings.name.empty() ? before->find(url->host) : nullptr;
+  if (there != nullptr && is_of_another(*there, *url)) {
+    return report(console, usage_error("context " + there->name +
+                                       " is of another control plane; give this one another name "
+                                       "with --name")
+                               .error());
   }
   if (path.empty()) {
     return report(console, usage_error("HOME is not set, and GITOPSCTL_CONTEXTS neither").error());

@@ -72,6 +72,22 @@ TEST(Tls, AnAuthorityOfOnesOwnIsNamedAtTheLogin) {
   EXPECT_THAT(call({}, {}, {"whoami"}, home.path()).out, HasSubstr("ann"));
 }
 
+// Two control planes behind ports of one host, such as those of kubectl port-forward.
+TEST(Login, ANameThatIsNotGivenTakesNoOtherContextsPlace) {
+  const TempDir home;
+  const auto url = action_bed().program().url();
+  const auto& key = action_bed().key;
+  ASSERT_EQ(call({}, {}, {"login", url}, home.path(), key).exit_code, 0);
+  EXPECT_EQ(call({}, {}, {"login", url + "/"}, home.path(), key).exit_code, 0) << "the same one";
+  const auto other = call({}, {}, {"login", "http://127.0.0.1:1"}, home.path(), "canary.key");
+  EXPECT_EQ(other.exit_code, 2) << other.out;
+  EXPECT_THAT(other.err, HasSubstr("context 127.0.0.1 is of another control plane; "));
+  EXPECT_EQ(call({}, {}, {"whoami"}, home.path()).exit_code, 0);
+  const auto named =
+      call({}, {}, {"login", "http://127.0.0.1:1", "--name=there"}, home.path(), "canary.key");
+  EXPECT_EQ(named.exit_code, 3) << "it is asked: " << named.err;
+}
+
 TEST(Login, FilesThatItNamesAreFoundFromAnyFolder) {
   const TempDir home;
   const TempDir folder;
