@@ -61,6 +61,27 @@ it('a page without a worker is not called live for the time in which it was hidd
   expect(live.value.state).toBe('live');
 });
 
+it('what waited for a frame is older than the reading that a reset asks for', async () => {
+  const frames: (() => void)[] = [];
+  vi.stubGlobal('requestAnimationFrame', (call: () => void) => frames.push(call));
+  const { keepApplications } = await import('../../../apps/control-plane/console/src/data/load');
+  const { applications } = await import('../../../apps/control-plane/console/src/store/state');
+  const { receive } = await import('../../../apps/control-plane/console/src/live/client');
+  reading = rows('shop');
+  keepApplications();
+  await vi.advanceTimersByTimeAsync(2_000);
+  const gone = { topic: 'index', uids: ['shop'] };
+  receive('gone', gone);
+  // The page is not seen, the stream was away meanwhile, and the application was reported again.
+  receive('reset', {});
+  await vi.advanceTimersByTimeAsync(100);
+  frames.shift()!();
+  expect(applications.size).toBe(1);
+  receive('gone', gone);
+  frames.shift()!();
+  expect(applications.size).toBe(0);
+});
+
 it('objects without a uid are rows of their own', async () => {
   vi.stubGlobal('requestAnimationFrame', (call: () => void) => setTimeout(call, 16));
   const { keepApplications } = await import('../../../apps/control-plane/console/src/data/load');

@@ -39,8 +39,12 @@ function flush(): void {
 /** Takes an event of the stream. Exported for tests. */
 export function receive(type: string, data: unknown): void {
   const content = (data ?? {}) as { rows?: Record<string, unknown>[]; topic?: string; uids?: string[]; since?: string };
-  if (type === 'reset') for (const reset of resetters) reset();
-  else if (type === 'stale') staleSince.value = Date.parse(content.since ?? '') || Date.now();
+  if (type === 'reset') {
+    // What waits for a frame, in a page that is not seen for long, is older than what is read now.
+    patches = new Map();
+    gone = new Map();
+    for (const reset of resetters) reset();
+  } else if (type === 'stale') staleSince.value = Date.parse(content.since ?? '') || Date.now();
   else if (type === 'fresh') staleSince.value = 0;
   else if (type === 'end') onEnd();
   if (type !== 'patch' && type !== 'gone') return;
