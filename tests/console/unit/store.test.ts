@@ -28,10 +28,15 @@ describe('store', () => {
     store.put({ uid: 'a', health: 'Degraded', seenAt: 2 });
     expect(heard).toEqual([['health', 'seenAt']]);
   });
-  it('drops what is older than the known value', () => {
+  it('takes what is sent later for newer, whatever the clocks of the servers say', () => {
     const store = filled(row('a', { seenAt: 10 }));
     store.put({ uid: 'a', health: 'Degraded', seenAt: 9 });
+    expect([store.at(0).health, store.at(0).seenAt]).toEqual(['Degraded', 9]);
+    store.replace([row('a', { seenAt: 8 })]);
     expect(store.at(0).health).toBe('Healthy');
+    store.remove('a');
+    store.put(row('a', { uid: 'again', seenAt: 7 }));
+    expect([store.isGone(0), store.at(0).uid]).toEqual([false, 'again']);
   });
   it('keeps the number of a row that is gone, and takes it back', () => {
     const store = filled(row('a'), row('b'));
@@ -152,6 +157,14 @@ describe('silent runtimes', () => {
     expect([...contacts.silent(5_001 + SILENT_AFTER, true)]).toEqual([['prod', 1_000_000_000]]);
     // Without the stream it may be the page that hears nothing.
     expect(contacts.silent(5_001 + SILENT_AFTER, false).size).toBe(0);
+  });
+  it('are none that the server calls available since its clock was set back', () => {
+    const contacts = new RuntimeContacts();
+    contacts.read(read(9_000_000), 1);
+    contacts.read(read(5_400_000), 1 + SILENT_AFTER);
+    expect(contacts.silent(2 + SILENT_AFTER, true).size).toBe(0);
+    contacts.read(read(5_400_000, false), 2 + SILENT_AFTER);
+    expect(contacts.silent(2 + 2 * SILENT_AFTER, true).size).toBe(1);
   });
   it('are forgotten when they are removed, and an older reading changes nothing', () => {
     const contacts = new RuntimeContacts();

@@ -114,8 +114,8 @@ export class ApplicationStore {
     return this.#byName;
   }
 
-  /** Adds a row or changes its cells, and notifies the listeners of the row. An older value than the known one is
-   * dropped. Returns the row, and whether it is new. */
+  /** Adds a row or changes its cells, and notifies the listeners of the row. What is sent later is newer, whatever its time says: the clocks of
+   * two replicas differ. Only an older namesake that is heard of late is dropped. Returns the row, and whether it is new. */
   put(sent: Partial<ApplicationRow> & { uid: string }): { row: number; added: boolean; changed: Key[] } {
     let row = this.#placeOf(sent);
     const added = row === undefined;
@@ -125,7 +125,7 @@ export class ApplicationStore {
       for (const key of KEYS) (this.columns[key] as unknown[]).push(sent[key] ?? EMPTY[key]);
       this.#names.set(nameKey(this.columns.runtime[row]!, this.columns.namespace[row]!, this.columns.name[row]!), row);
       return { row, added, changed: [] };
-    } else if (sent.seenAt && sent.seenAt < this.columns.seenAt[row]!) {
+    } else if (sent.uid !== this.columns.uid[row] && !this.#gone.has(row) && sent.seenAt && sent.seenAt < this.columns.seenAt[row]!) {
       return { row, added: false, changed: [] };
     }
     const before = this.columns.uid[row]!;

@@ -19,7 +19,11 @@ export class RuntimeContacts {
     for (const { name, seenAt, available } of runtimes) {
       if (seenAt === 0) continue;
       const old = this.#all.get(name);
-      if (old && old.seenAt > seenAt) continue; // the stream was faster
+      if (old && old.seenAt > seenAt) {
+        // The stream was faster, or the server's clock was set back; then contacts have times that are known already.
+        if (available) old.heardAt = now;
+        continue;
+      }
       const heardAt = old && old.seenAt === seenAt ? old.heardAt : now;
       this.#all.set(name, { seenAt, heardAt, isSilent: !available });
     }
