@@ -17,3 +17,13 @@ it('a day is from its begin to the begin of the next one, where the reader is', 
   for (const day of ['0002-03-04', '0020-03-04', '0202-03-04']) expect(audit.dayOf(audit.timeOf(day))).toBe(day);
   expect([audit.timeOf(''), audit.dayOf(''), audit.dayOf('nonsense')]).toEqual(['', '', '']);
 });
+
+it('yesterday is that of the servers, whose times the entries have', async () => {
+  const { clockOffset } = await import('../../../apps/control-plane/console/src/data/clock');
+  vi.useFakeTimers({ now: new Date(2026, 2, 4, 12), toFake: ['Date'] });
+  expect(audit.dayOf(audit.yesterday().from)).toBe('2026-03-03');
+  clockOffset.value = -24 * 3_600_000;
+  expect(audit.dayOf(audit.yesterday().from)).toBe('2026-03-02');
+  clockOffset.value = 0;
+  vi.useRealTimers();
+});

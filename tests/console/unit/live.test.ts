@@ -60,6 +60,14 @@ describe('the time of the server', () => {
     await answer(device, 20_000);
     expect(clockOffset.value).toBe(0);
   });
+  it('is that of what the page itself has done, too', async () => {
+    const { clockOffset } = await import('../../../apps/control-plane/console/src/data/clock');
+    const { clock, pageClock } = await import('../../../apps/control-plane/console/src/ui/time');
+    clockOffset.value = -HOUR;
+    expect(pageClock(device)).toBe(clock(device - HOUR));
+    clockOffset.value = 0;
+    expect(pageClock(device)).toBe(clock(device));
+  });
   it('that is a year ago is not called a day of this year', async () => {
     vi.useFakeTimers({ now: device, toFake: ['Date'] });
     const { minute } = await import('../../../apps/control-plane/console/src/ui/time');

@@ -11,7 +11,7 @@ import { SignInForm, SignInPage } from '../pages/signin/signin';
 import { Icon } from '../ui/icons';
 import { lazy } from '../ui/lazy';
 import { copyText, Dialog, Empty, Failed, Loading, RequestId } from '../ui/parts';
-import { clock } from '../ui/time';
+import { clock, pageClock } from '../ui/time';
 import { announce, announcement } from './announce';
 import { addKeys, setSingleKeys, shownKeys, singleKeys } from './keys';
 import { Palette } from './palette';
@@ -61,7 +61,7 @@ function Strip() {
   }, [state]);
   const isLost = state.state === 'lost' && time.value - state.since > LOST_AFTER;
   const isStale = staleSince.value > 0;
-  const told = isLost ? `Live updates stopped at ${clock(state.since)}.` : isStale ? `The control plane has had no fresh data since ${clock(staleSince.value)}.` : '';
+  const told = isLost ? `Live updates stopped at ${pageClock(state.since)}.` : isStale ? `The control plane has had no fresh data since ${clock(staleSince.value)}.` : '';
   useEffect(() => { if (told) announce(told); }, [told]);
   if (state.state === 'lost' && isLost) {
     const seconds = Math.max(0, Math.ceil((state.retryAt - time.value) / 1_000));

@@ -30,6 +30,10 @@ export function exact(at: number): string {
 export function clock(at: number): string {
   return CLOCK.format(at);
 }
+/** The same of what this page did itself, at a time by the clock of this device: by the server's, as all else that is shown. */
+export function pageClock(at: number): string {
+  return clock(at + clockOffset.value);
+}
 
 const MINUTE = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' });
 const DAY = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' });

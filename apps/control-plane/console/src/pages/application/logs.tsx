@@ -12,7 +12,7 @@ import { sessionEnded } from '../../shell/session';
 import { AsOf } from '../../ui/as_of';
 import { download } from '../../ui/download';
 import { Empty, Field, RequestId } from '../../ui/parts';
-import { clock, milliseconds } from '../../ui/time';
+import { clock, milliseconds, pageClock } from '../../ui/time';
 import { useWindow } from '../../ui/virtual';
 import { pathOf, type Name } from './links';
 import type { ApplicationDetail } from './types';
@@ -38,7 +38,7 @@ export function choiceOf(name: Name, query: ReadonlyMap<string, string>, since: 
 }
 
 function stateText(state: ReaderState): string {
-  if (state.kind === 'waiting') return `${state.message} Trying again at ${clock(state.retryAt)}.`;
+  if (state.kind === 'waiting') return `${state.message} Trying again at ${pageClock(state.retryAt)}.`;
   return { opening: 'Opening…', reading: 'Following', ended: 'This is all of it', failed: '' }[state.kind];
 }
 

@@ -14,7 +14,7 @@ import { applications, loadState, offline, pulse, readings } from '../../store/s
 import { HelpLink } from '../../ui/help_link';
 import { lazy } from '../../ui/lazy';
 import { Copy, Empty, Failed, Loading } from '../../ui/parts';
-import { clock } from '../../ui/time';
+import { pageClock } from '../../ui/time';
 import { applicationPath, COLUMNS, columnsOf } from './columns';
 import { Facets } from './facets';
 import { FilterField } from './filter_field';
@@ -182,7 +182,7 @@ export function ApplicationsPage() {
         <span class="grow" />
         <Waiting apply={apply} />
         {offline.value.size > 0 && <a class="state warn small" href="/runtimes">{offline.value.size === 1 ? '1 runtime is silent: its' : `${offline.value.size} runtimes are silent: their`} rows show their age</a>}
-        {at > 0 && <span class="mute small wide">Read {clock(at)}</span>}
+        {at > 0 && <span class="mute small wide">Read {pageClock(at)}</span>}
       </header>
       <div class="filter-line">
         <FilterField text={text} set={set} query={shown?.query ?? { terms: [], notes: [] }} me={user} field={field} leave={focusGrid} />

@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { useLayoutEffect } from 'preact/hooks';
 
+import { serverNow } from '../../data/clock';
 import { request } from '../../data/request';
 import { addKeys } from '../../shell/keys';
 import { here, setQuery } from '../../shell/router';
@@ -49,8 +50,8 @@ export function timeOf(day: string, end = false): string {
   return at.toISOString();
 }
 /** The address of the entries of yesterday. */
-function yesterday(): Record<string, string> {
-  const before = new Date();
+export function yesterday(): Record<string, string> {
+  const before = new Date(serverNow());
   before.setDate(before.getDate() - 1);
   const day = dayOf(before.toISOString());
   return { from: timeOf(day), until: timeOf(day, true), before: '' };

@@ -14,7 +14,7 @@ import { Icon } from '../../ui/icons';
 import { Command, Copy, Dialog, Empty, Facts, Failed, Loading } from '../../ui/parts';
 import { useReading, type Reading } from '../../ui/read';
 import { Status } from '../../ui/status';
-import { Age, clock } from '../../ui/time';
+import { Age, pageClock } from '../../ui/time';
 import { clusterName } from '../applications/columns';
 import { INSTALL, installCommand, isRuntimeName, TOKEN_COMMAND } from './install';
 import { applicationsVerdict, clustersVerdict, connectivity, summary, type ReportedError, type Runtime, type RuntimeDetail, type Verdict } from './types';
@@ -102,7 +102,7 @@ export function RuntimesPage() {
         <h1>Runtimes</h1>
         {reading.value && <span class="mute">{rows.length}</span>}
         <span class="grow" />
-        {reading.at > 0 && <span class="mute small wide">Read {clock(reading.at)}</span>}
+        {reading.at > 0 && <span class="mute small wide">Read {pageClock(reading.at)}</span>}
         <button type="button" onClick={() => (adding.value = true)}><Icon name="plus" />Add a runtime…</button>
       </header>
       {reading.failure && <Failed failure={reading.failure} retry={reading.again} />}
