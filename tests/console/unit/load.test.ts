@@ -1,6 +1,9 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 
 let reading: () => Response;
+let isAway = false; // the control plane is
+const PROD = { node: { metadata: { name: 'prod' }, available: true, lastUpdated: '2026-03-04T09:00:00Z' } };
+let runtimes: object[] = [];
 let visibilityChanged: () => void;
 const page = { hidden: false, addEventListener: (type: string, call: () => void) => { if (type === 'visibilitychange') visibilityChanged = call; } };
 const rows = (...names: string[]) => () => Response.json({ data: { applications: { edges: names.map((name) => ({ node: {
@@ -12,15 +15,21 @@ beforeEach(() => {
   vi.stubGlobal('localStorage', { getItem: () => null, setItem: () => {} });
   vi.stubGlobal('document', page);
   vi.stubGlobal('addEventListener', () => {});
+  isAway = false;
+  runtimes = [];
   vi.stubGlobal('fetch', async (address: string, init: RequestInit) => {
+    if (isAway) throw new TypeError('Failed to fetch');
     if (address.startsWith('/console/api/v1/stream')) {
       const body = new ReadableStream({ start: (stream) => {
-        const beat = setInterval(() => stream.enqueue(new TextEncoder().encode(':\n\n')), 15_000);
-        init.signal!.addEventListener('abort', () => clearInterval(beat));
+        const beat = setInterval(() => { if (!isAway) stream.enqueue(new TextEncoder().encode(':\n\n')); }, 15_000);
+        init.signal!.addEventListener('abort', () => {
+          clearInterval(beat);
+          stream.error(init.signal!.reason);
+        });
       } });
       return new Response(body, { headers: { 'Content-Type': 'text/event-stream' } });
     }
-    return String(init.body).includes('query Applications') ? reading() : Response.json({ data: { runtimes: { edges: [] } } });
+    return String(init.body).includes('query Applications') ? reading() : Response.json({ data: { runtimes: { edges: runtimes } } });
   });
 });
 afterEach(() => {
@@ -80,6 +89,28 @@ it('what waited for a frame is older than the reading that a reset asks for', as
   receive('gone', gone);
   frames.shift()!();
   expect(applications.size).toBe(0);
+});
+
+it('runtimes are not called silent for a time in which nothing could be heard of them', async () => {
+  const { keepApplications } = await import('../../../apps/control-plane/console/src/data/load');
+  const { offline } = await import('../../../apps/control-plane/console/src/store/state');
+  const { live } = await import('../../../apps/control-plane/console/src/live/client');
+  reading = rows('shop');
+  runtimes = [PROD];
+  keepApplications();
+  await vi.advanceTimersByTimeAsync(2_000);
+  vi.setSystemTime(Date.now() + 8 * 3_600_000); // the device slept
+  await vi.advanceTimersByTimeAsync(12_000);
+  expect([live.value.state, offline.value.size]).toEqual(['live', 0]);
+  isAway = true; // the control plane is restored
+  await vi.advanceTimersByTimeAsync(600_000);
+  expect(live.value.state).toBe('lost');
+  isAway = false;
+  await vi.advanceTimersByTimeAsync(40_000);
+  expect([live.value.state, offline.value.size]).toEqual(['live', 0]);
+  // A stream that lives and says nothing of a runtime does count.
+  await vi.advanceTimersByTimeAsync(320_000);
+  expect(offline.value.size).toBe(1);
 });
 
 it('objects without a uid are rows of their own', async () => {

@@ -101,8 +101,13 @@ export async function readApplications({ restart = false } = {}): Promise<void> 
 
 const contacts = new RuntimeContacts();
 const LOOK = 10_000;
+const SLEPT = 90_000; // milliseconds between two looks; browsers let pages that are not seen look once a minute
+let lookedAt = 0;
 function findSilent(): void {
-  const found = contacts.silent(Date.now(), live.peek().state === 'live');
+  const now = Date.now();
+  if (lookedAt > 0 && now - lookedAt > SLEPT) contacts.countAnew(now); // the device slept
+  lookedAt = now;
+  const found = contacts.silent(now, live.peek().state === 'live');
   const known = offline.peek();
   if (found.size !== known.size || [...found].some(([name, since]) => known.get(name) !== since)) offline.value = found;
 }
@@ -183,6 +188,19 @@ function readFirst(): void {
   });
 }
 
+/** Reads anew which runtimes are silent when the stream is back: while it was away, silence said nothing. */
+function hearAgain(): void {
+  let wasLive: boolean | undefined;
+  effect(() => {
+    const isLive = live.value.state === 'live';
+    if (isLive && wasLive === false) {
+      contacts.countAnew(Date.now());
+      void readOffline();
+    }
+    if (isLive || wasLive) wasLive = isLive;
+  });
+}
+
 let isStarted = false;
 /** Begins to keep the store true. Does nothing when it has begun. */
 export function keepApplications(): void {
@@ -199,6 +217,7 @@ export function keepApplications(): void {
   void readOffline();
   setInterval(() => void readOffline(), 60_000);
   setInterval(findSilent, LOOK);
+  hearAgain();
   effect(() => {
     // A reading that failed is tried again: the stream tells what changes, not what was missed.
     const hasFailed = loadState.value.state === 'failed' && loadState.value.failure?.kind !== 'refused';

@@ -33,6 +33,10 @@ export class RuntimeContacts {
     const old = this.#all.get(name);
     if (seenAt > (old?.seenAt ?? 0)) this.#all.set(name, { seenAt, heardAt: now, isSilent: false });
   }
+  /** Counts anew: for some time nothing could be heard of them. */
+  countAnew(now: number): void {
+    for (const contact of this.#all.values()) contact.heardAt = now;
+  }
   /** Returns the silent ones and since when. The clocks of page and server may differ, so that the page counts from when
    * it heard; and only while the stream lives, since without it silence says nothing about the runtimes. */
   silent(now: number, isLive: boolean): Map<string, number> {
