@@ -72,7 +72,8 @@ cli::Program gitopsctl() {
                                  {"TEAM", "team list -o name --timeout=5s"},
                                  {"TOKEN", "token list -o name --timeout=5s"},
                                  {"USER", "user list -o name --timeout=5s"},
-                                 {"WORKFLOW", "workflow list -o name --timeout=5s"}}};
+                                 {"WORKFLOW", "workflow list -o name --timeout=5s"}},
+                       .names_of = "context"};
   for (const auto& noun :
        {login_commands, context_commands, status_commands, app_commands, app_action_commands,
         rollout_commands, workflow_commands, runtime_commands, git_source_commands,

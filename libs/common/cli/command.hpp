@@ -67,6 +67,8 @@ struct Program {
   // Commands, with their flags, that print the names that an operand or the value of a flag may have: by the name of
   // the operand and the kind of the flag. Shells complete with what they print.
   std::map<std::string, std::string> names = {};
+  // A flag, without dashes, that says whose names are meant: those commands get its value. Empty: there is none.
+  std::string names_of = {};
 };
 
 // Returns the second words of the commands of a group, with their summaries. For an empty name: the commands of one

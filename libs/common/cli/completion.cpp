@@ -224,6 +224,42 @@ std::string fish_command(const Program& program, const Command& command) {
   return out;
 }
 
+// Replaces each FLAG of a part of a script; without a flag the part is empty.
+std::string with_flag(std::string_view part, const std::string& flag) {
+  constexpr std::string_view kPlace = "FLAG";
+  std::string out;
+  if (flag.empty()) return out;
+  for (auto at = part.find(kPlace); at != std::string_view::npos; at = part.find(kPlace)) {
+    out += std::string(part.substr(0, at)) + "--" + flag;
+    part.remove_prefix(at + kPlace.size());
+  }
+  return out + std::string(part);
+}
+
+// Parts of the functions that ask for names: they put the flag with its value into `of`. The word
+// that is being completed is none.
+constexpr std::string_view kBashOf = R"(  local -i i
+  for ((i = 2; i + 1 < COMP_CWORD; ++i)); do
+    [[ ${COMP_WORDS[i]} == FLAG ]] || continue
+    [[ ${COMP_WORDS[i + 1]} != '=' ]] || i+=1
+    ((i + 1 >= COMP_CWORD)) || of=(FLAG "${COMP_WORDS[i + 1]}")
+  done
+)";
+constexpr std::string_view kZshOf = R"(  local -i i=${words[(I)FLAG]}
+  (( i > 0 && i + 1 < CURRENT )) && of=(FLAG "$words[i+1]")
+  i=${words[(I)FLAG=*]}
+  (( i > 0 && i < CURRENT )) && of=("$words[i]")
+)";
+constexpr std::string_view kFishOf = R"(    set -l words (commandline -opc)
+    for i in (seq 2 (count $words))
+        if string match -q -- 'FLAG=*' $words[$i]
+            set of $words[$i]
+        else if test "$words[$i]" = FLAG -a $i -lt (count $words)
+            set of FLAG $words[(math $i + 1)]
+        end
+    end
+)";
+
 }  // namespace
 
 std::string bash_completion(const Program& program) {
@@ -231,8 +267,10 @@ std::string bash_completion(const Program& program) {
   std::string out = "# bash completion for " + name + "; load it with: source <(" + name +
                     " completion bash)\n_" + name + R"(_names() {
   local name found
-  mapfile -t found < <(command )" +
-                    name + R"( "$@" </dev/null 2>/dev/null)
+  local -a of=()
+)" + with_flag(kBashOf, program.names_of) +
+                    "  mapfile -t found < <(command " + name +
+                    R"( "$@" "${of[@]}" </dev/null 2>/dev/null)
   [[ $current == */* ]] || found=("${found[@]##*/}")
   for name in "${found[@]}"; do
     [[ $name =~ ^[A-Za-z0-9][A-Za-z0-9._:/@-]*$ && $name == "$current"* ]] && COMPREPLY+=("$name")
@@ -279,9 +317,10 @@ std::string zsh_completion(const Program& program) {
   std::string out = "#compdef " + name + "\n# zsh completion for " + name +
                     "; load it with: source <(" + name + " completion zsh)\n_" + name +
                     R"(_names() {
-  local -a found
-  found=("${(@f)$(command )" +
-                    name + R"( "$@" </dev/null 2>/dev/null)}")
+  local -a found of
+)" + with_flag(kZshOf, program.names_of) +
+                    "  found=(\"${(@f)$(command " + name +
+                    R"( "$@" $of </dev/null 2>/dev/null)}")
   [[ $PREFIX == */* ]] || found=("${found[@]##*/}")
   compadd -a found
 }
@@ -337,8 +376,9 @@ function __)" + name +
 end
 function __)" + name +
                     R"(_names
-    set -l found (command )" +
-                    name + R"( $argv </dev/null 2>/dev/null)
+    set -l of
+)" + with_flag(kFishOf, program.names_of) +
+                    "    set -l found (command " + name + R"( $argv $of </dev/null 2>/dev/null)
     string match -q '*/*' -- (commandline -ct); or set found (string replace -r '.*/' '' -- $found)
     string match -r '^[A-Za-z0-9][A-Za-z0-9._:/@-]*$' -- $found
 end

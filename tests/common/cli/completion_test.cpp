@@ -121,7 +121,8 @@ class NameCompletionTest : public CompletionTest {
     test::write_file(folder_ / "sample",
                      "#!/bin/sh\ncase \"$*\" in\n'app list -o name') "
                      "printf '%s\\n' prod/argocd/shop prod/argocd/shop-api '$(touch hacked)' "
-                     "'a b' '-x' ;;\n'runtime list') echo prod ;;\nesac\n");
+                     "'a b' '-x' ;;\n'runtime list') echo prod ;;\n"
+                     "'app list -o name --context stage') echo stage/argocd/web ;;\nesac\n");
     std::filesystem::permissions(folder_ / "sample", std::filesystem::perms::owner_all);
   }
   std::vector<std::string> offered_here(const std::vector<std::string>& words) {
@@ -143,6 +144,22 @@ TEST_F(NameCompletionTest, BashOffersTheNamesThatACommandPrints) {
               ElementsAre("prod/argocd/shop", "prod/argocd/shop-api"));
   EXPECT_THAT(offered_here({"sample", "app", "get", "--runtime", ""}), ElementsAre("prod"));
   EXPECT_THAT(offered_here({"sample", "app", "get", "-o", ""}), ElementsAre("text", "json"));
+}
+
+// Else those of the current context were offered for the other one.
+TEST_F(NameCompletionTest, BashAsksForTheNamesOfTheContextThatIsNamed) {
+  program_.names_of = "context";
+  EXPECT_THAT(offered_here({"sample", "app", "get", "--context", "stage", ""}), ElementsAre("web"));
+  EXPECT_THAT(offered_here({"sample", "app", "get", "--context", "=", "stage", "w"}),
+              ElementsAre("web"));
+  EXPECT_THAT(offered_here({"sample", "app", "get", "--runtime", ""}), ElementsAre("prod"));
+  EXPECT_THAT(offered_here({"sample", "app", "get", "sh"}), ElementsAre("shop", "shop-api"));
+  const std::string zsh = zsh_completion(program_);
+  EXPECT_THAT(zsh, HasSubstr("of=(--context \"$words[i+1]\")"));
+  EXPECT_THAT(zsh, HasSubstr("sample \"$@\" $of </dev/null"));
+  const std::string fish = fish_completion(program_);
+  EXPECT_THAT(fish, HasSubstr("set of --context $words[(math $i + 1)]"));
+  EXPECT_THAT(fish, HasSubstr("sample $argv $of </dev/null"));
 }
 
 TEST_F(NameCompletionTest, BashEvaluatesNoName) {
