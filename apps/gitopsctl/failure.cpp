@@ -226,7 +226,9 @@ std::string failure_text(const Error& error) {
 
 Outcome outcome_of(const Error& error) {
   // 503 is said by proxies that have lost an answer, too, and by an app-proxy that has lost that of Argo CD.
-  if (is_lost(error) || error.http_status == 503) return Outcome::unknown;
+  if (is_lost(error) || error.http_status == 503) {
+    return error.subcode == kNotSent ? Outcome::failed : Outcome::unknown;
+  }
   if (error.http_status >= 400 && error.http_status < 500) return Outcome::refused;
   // An internal error does not tell what the server had done before.
   if (error.code == ErrorCode::internal) return Outcome::failed;
@@ -236,6 +238,11 @@ Outcome outcome_of(const Error& error) {
 std::string outcome_text(const Error& error, std::string_view look) {
   const std::string message = cli::printable(error.message);
   const std::string reason = " (" + std::string(reason_of(error)) + "): " + message;
+  if (error.subcode == kNotSent && outcome_of(error) == Outcome::failed) {
+    Error told = error;
+    told.message += ". Nothing was changed.";
+    return failure_text(told);
+  }
   switch (outcome_of(error)) {
     case Outcome::refused:
       return with_hint("Refused" + reason + ". Nothing was changed.", hint_for(error));

@@ -15,6 +15,8 @@ namespace gitops::ctl {
 inline constexpr std::string_view kUsage = "usage";
 // Error::subcode of a wait that was not fulfilled in time: exit code 1.
 inline constexpr std::string_view kNotReached = "not-reached";
+// Error::subcode of a failure before the request that changes something was sent.
+inline constexpr std::string_view kNotSent = "not-sent";
 
 // Returns the `data` of a GraphQL response. The error has the code of the first entry of `errors`, by its extensions, and
 // the id of the request. A page, or JSON of another shape, is `protocol`: a status of 200 is no proof.

@@ -38,6 +38,12 @@ http::ClientOptions client_options(const Context& context, const cli::Environmen
   return options;
 }
 
+// The address of a runtime is not known, so nothing was sent to it.
+std::unexpected<Error> not_sent(Error error) {
+  error.subcode = kNotSent;
+  return std::unexpected(std::move(error));
+}
+
 bool is_loopback(const std::string& host) {
   boost::system::error_code error;
   const auto address = asio::ip::make_address(host, error);
@@ -182,14 +188,14 @@ Task<Result<http::Url>> Server::runtime_url(const std::string& runtime) {
 Task<Result<Json>> Server::ask_runtime(const std::string& runtime, std::string_view document,
                                        Json variables) {
   const auto url = co_await runtime_url(runtime);
-  if (!url) co_return std::unexpected(url.error());
+  if (!url) co_return not_sent(url.error());
   co_return co_await ask_at(*url, "/app-proxy/api/graphql", document, std::move(variables));
 }
 
 Task<Result<Json>> Server::call_runtime(const std::string& runtime, std::string method,
                                         std::string_view path, std::string body) {
   const auto url = co_await runtime_url(runtime);
-  if (!url) co_return std::unexpected(url.error());
+  if (!url) co_return not_sent(url.error());
   const auto target = "/app-proxy" + std::string(path);
   const auto response = co_await send(*url, std::move(method), target, std::move(body));
   if (!response) co_return std::unexpected(response.error());

@@ -43,7 +43,8 @@ class Server {
   // The same for a response that is text: a new key.
   Task<Result<std::string>> call_for_text(std::string method, std::string_view path,
                                           std::string body);
-  // Sends a GraphQL document to the app-proxy of a runtime, whose address the control plane tells.
+  // Sends a GraphQL document to the app-proxy of a runtime, whose address the control plane tells. The error has the
+  // subcode kNotSent when it does not.
   Task<Result<nlohmann::json>> ask_runtime(const std::string& runtime, std::string_view document,
                                            nlohmann::json variables);
 

@@ -28,12 +28,12 @@ class AppActions : public testing::Test {
  protected:
   AppActions() { bed().app_proxy().forget(); }
   static ActionBed& bed() { return action_bed(); }
-  CommandResult call(Words words) const {
+  CommandResult call(Words words, const std::string& url = {}) const {
     words.insert(words.begin(), std::string(GITOPS_BIN_DIR) + "/gitopsctl");
     const Environment environment{{"HTTP_PROXY", std::nullopt},
                                   {"http_proxy", std::nullopt},
                                   {"HOME", folder_.path()},
-                                  {"CODEFRESH_URL", bed().program().url()},
+                                  {"CODEFRESH_URL", url.empty() ? bed().program().url() : url},
                                   {"CODEFRESH_TOKEN", bed().key}};
     auto result = run_command(words, environment);
     EXPECT_THAT(result.out + result.err, AllOf(Not(HasSubstr(bed().key)), Not(HasSubstr("\x1b"))));
@@ -131,6 +131,21 @@ TEST_F(AppActions, WhatIsMissingIsNotAskedFor) {
   EXPECT_EQ(silent.exit_code, 5);
   EXPECT_THAT(silent.err, AllOf(HasSubstr("has no ingress host"),
                                 HasSubstr("docs/guides/access-modes.md gives it one")));
+  EXPECT_TRUE(bed().app_proxy().requests().empty());
+}
+
+// A full name is not looked up, so the address of the runtime is the first thing that is asked for.
+TEST_F(AppActions, WithoutAControlPlaneNothingIsSaidToBeDone) {
+  for (Words words : actions()) {
+    words[2] = "prod/argocd/shop";
+    const auto away = call(words, "http://127.0.0.1:1");
+    EXPECT_EQ(away.exit_code, 3) << words[1] << away.out;
+    EXPECT_EQ(away.out, "") << words[1];
+    EXPECT_THAT(away.err,
+                AllOf(StartsWith("Unable to connect to the server: "),
+                      HasSubstr(". Nothing was changed.\n"), Not(HasSubstr("may have been done"))))
+        << words[1];
+  }
   EXPECT_TRUE(bed().app_proxy().requests().empty());
 }
 
