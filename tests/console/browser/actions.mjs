@@ -181,6 +181,24 @@ test('a lost answer is Unknown, and the page finds out by itself', async ({ page
   await outcome(dialog, 'Unknown').getByText('An operation by dana has begun since, at 2026-11-27T10:00:00Z. It is Running.').waitFor({ timeout: 10_000 });
 });
 
+test('an answer that comes late does not close the panel that was opened meanwhile', async ({ page, proxy }) => {
+  let answer;
+  const late = new Promise((done) => { answer = done; });
+  proxy.answers = { LiveState: liveState({ resources: DIFFERENT }), Refresh: () => late };
+  await show(page);
+  await page.keyboard.press('r');
+  await panel(page, 'Refresh shop').getByRole('button', { name: 'Refresh', exact: true }).click();
+  await until('the request', () => proxy.sent('Refresh').length === 1);
+  await page.keyboard.press('Escape');
+  await closed(page);
+  await page.keyboard.press('s');
+  const dialog = panel(page, 'Sync shop');
+  await dialog.getByRole('button', { name: 'Sending' }).waitFor();
+  answer({ refresh: { metadata: { name: 'shop' } } });
+  await dialog.getByRole('button', { name: 'Sync', exact: true }).waitFor();
+  assert.match(page.url(), /panel=sync/);
+});
+
 test('a runtime that the browser can not reach leaves nothing open', async ({ page, proxy, expect }) => {
   expect(/CORS|ERR_FAILED/);
   proxy.allowed = 'https://other.example';

@@ -62,7 +62,7 @@ export class AppProxy {
     if (!user) return answer(401, { error: 'Unauthorized: Invalid token.' });
     this.requests.push({ operation, variables, user: user.name, cookie: request.headers.cookie });
     let said = this.answers[operation];
-    if (typeof said === 'function') said = said(variables);
+    if (typeof said === 'function') said = await said(variables);
     if (said === 'drop') return request.socket.destroy();
     if (typeof said === 'number') return answer(said, { message: 'from a script' });
     return answer(200, said?.errors ? said : { data: said ?? {} });

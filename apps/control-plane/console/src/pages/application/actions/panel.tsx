@@ -1,5 +1,5 @@
 // The parts that panels of actions share.
-import { useId, useState } from 'preact/hooks';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import type { ComponentChildren } from 'preact';
 
 import { Icon, type IconName } from '../../../ui/icons';
@@ -27,9 +27,11 @@ export function Panel({ title, verb, danger = false, typed = '', whyNot = '', cl
   const [text, setText] = useState('');
   const id = useId();
   const reason = whyNot || (typed && text !== typed ? `Type ${typed} first.` : '');
+  const isShown = useRef(true); // it may be closed, and another one opened, before the answer comes
+  useEffect(() => () => { isShown.current = false; }, []);
   const send = async (event: Event) => {
     event.preventDefault();
-    if (!reason && !actions.busy && await act()) close();
+    if (!reason && !actions.busy && await act() && isShown.current) close();
   };
   return (
     <Dialog title={title} close={close}>
