@@ -485,6 +485,25 @@ test('what the program stores appears at once, in place', async ({ page, daemon,
   await page.getByRole('button', { name: /Apply: .*1 new/ }).waitFor();
 });
 
+test('a control plane that restarts is followed again, and the page stays as it is', async ({ page, daemon, tokens, expect }) => {
+  expect(/ERR_|503/);
+  await signIn(page);
+  await page.getByText('Live', { exact: true }).waitFor();
+  await grid(page).waitFor();
+  await filter(page).fill('runtime:prod-us billing');
+  const row = page.locator('.grid .row').filter({ hasText: 'billing' });
+  await row.waitFor();
+  await daemon.restart(async () => {
+    await page.getByText('Reconnecting').waitFor();
+    assert.ok(await row.isVisible());
+  });
+  // The change comes to a page that may not be connected again yet.
+  await daemon.report(tokens['prod-us'], application('billing', { number: 902, health: 'Healthy', uid: 'uid-prod-us-billing', commitMessage: 'Seen after the restart' }));
+  await page.getByText('Live', { exact: true }).waitFor();
+  await row.getByText('Seen after the restart').waitFor();
+  assert.equal(await page.getByText(/runtimes? (?:is|are) silent/).count(), 0);
+});
+
 test('an open application follows its events', async ({ page, daemon, tokens }) => {
   await signIn(page);
   await page.goto('/applications/prod-us/argocd/search');

@@ -43,26 +43,38 @@ export class Daemon {
     this.command('user', 'add', '--name=ann', '--account=acme', '--admin');
     this.command('user', 'add', '--name=bob', '--account=acme');
     this.key = this.command('key', 'create', '--user=ann', '--name=seed', '--account=acme');
+    await this.#serve(port);
+    await this.#setPassword('ann', 'correct horse battery staple');
+    await this.#setPassword('bob', 'correct horse battery staple');
+  }
+  async #serve(port) {
     const log = openSync(join(this.#folder, 'log'), 'a');
+    const before = this.log().length;
     this.#process = spawn(this.program, ['--listen-address=127.0.0.1', `--port=${port}`, '--admin-address=127.0.0.1', '--admin-port=0',
       ...this.#database()], { stdio: ['ignore', log, log] });
     const serving = await until('the control plane to serve', () => {
       if (this.#process.exitCode !== null) throw new Error(`the control plane ended:\n${this.log()}`);
-      return /"message":"serving","port":(\d+)/.exec(this.log());
+      return /"message":"serving","port":(\d+)/.exec(this.log().slice(before));
     });
     this.url = `http://127.0.0.1:${serving[1]}`;
-    await this.#setPassword('ann', 'correct horse battery staple');
-    await this.#setPassword('bob', 'correct horse battery staple');
+  }
+  async #end() {
+    if (!this.#process || this.#process.exitCode !== null) return;
+    const ended = new Promise((done) => this.#process.once('exit', done));
+    this.#process.kill('SIGTERM');
+    await ended;
+  }
+  /** Starts the program again at its address. `between` runs while it is away. */
+  async restart(between = async () => {}) {
+    await this.#end();
+    await between();
+    await this.#serve(Number(new URL(this.url).port));
   }
   log() {
     return readFileSync(join(this.#folder, 'log'), 'utf8');
   }
   async stop() {
-    if (this.#process && this.#process.exitCode === null) {
-      const ended = new Promise((done) => this.#process.once('exit', done));
-      this.#process.kill('SIGTERM');
-      await ended;
-    }
+    await this.#end();
     rmSync(this.#folder, { recursive: true, force: true });
   }
 
