@@ -116,6 +116,22 @@ test('everything is reached by keyboard: filter, list, application, tabs and bac
   await page.getByRole('dialog', { name: 'Help' }).waitFor({ state: 'detached' });
 });
 
+test('the list is ordered by keyboard alone', async ({ page }) => {
+  await signIn(page);
+  await grid(page).waitFor();
+  await grid(page).focus();
+  await page.keyboard.press('Tab');
+  assert.equal(await page.evaluate(() => document.activeElement.closest('[role="columnheader"]')?.textContent), 'Name');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/[?&]sort=name/);
+  await until('the order by name', async () => {
+    const names = await rowNames(page);
+    return names.join() === [...names].sort().join();
+  });
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/[?&]sort=-name/);
+});
+
 test('a runtime, its groups and what is not known about it', async ({ page }) => {
   await signIn(page);
   await page.goto('/runtimes');

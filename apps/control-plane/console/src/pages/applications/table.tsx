@@ -135,7 +135,7 @@ export function Table({ rows, columns, sort, setSort, open, name, cursor, chosen
       <div class="head" role="row" aria-rowindex={1}>
         {isPhone ? <div role="columnheader" class="cell">Application</div> : columns.map((column) => (
           <div key={column.key} role="columnheader" class="cell" aria-sort={sort.key === column.key ? (sort.down ? 'descending' : 'ascending') : 'none'}>
-            <button type="button" tabIndex={-1} onClick={() => setSort({ key: column.key, down: sort.key === column.key && !sort.down })}>
+            <button type="button" onClick={() => setSort({ key: column.key, down: sort.key === column.key && !sort.down })}>
               {column.title}{sort.key === column.key && <Icon name={sort.down ? 'down' : 'up'} size={12} />}
             </button>
           </div>
