@@ -200,6 +200,13 @@ std::string app_text(const Json& app, const Look& look) {
   return out;
 }
 
+// Returns whether a runtime has not been heard of lately, so that its Applications may be old.
+Task<Result<bool>> is_silent(Server& server, std::string runtime) {
+  const auto data = co_await server.ask(kRuntimeAddress.text, Json{{"name", std::move(runtime)}});
+  if (!data) co_return std::unexpected(data.error());
+  co_return at(*data, {"runtime", "available"}) == false;
+}
+
 cli::Command get() {
   const auto settings = std::make_shared<AppSettings>();
   return noun_command({.name = "app get",
@@ -214,6 +221,11 @@ cli::Command get() {
                          if (!name) co_return std::unexpected(name.error());
                          const auto app = co_await read_app(call.server, *name);
                          if (!app) co_return std::unexpected(app.error());
+                         const auto silent = co_await is_silent(call.server, name->runtime);
+                         if (silent && *silent) {
+                           call.console.err << "runtime " << cli::printable(name->runtime)
+                                            << " is silent, so what is known may be old\n";
+                         }
                          const bool is_text =
                              call.look.form == Form::table || call.look.form == Form::wide;
                          call.console.out << (is_text ? app_text(*app, call.look)
@@ -350,13 +362,6 @@ std::string missing_of(const Json& app, const WaitSettings& settings) {
   if (phase == "Running" || phase == "Terminating") missing.emplace_back("an operation runs");
   if (text_at(app, {"presence"}) == "STALE") missing.emplace_back("it is not reported any more");
   return join(missing, ", ");
-}
-
-// Returns whether a runtime has not been heard of lately, so that its Applications may be old.
-Task<Result<bool>> is_silent(Server& server, std::string runtime) {
-  const auto data = co_await server.ask(kRuntimeAddress.text, Json{{"name", std::move(runtime)}});
-  if (!data) co_return std::unexpected(data.error());
-  co_return at(*data, {"runtime", "available"}) == false;
 }
 
 Task<Result<int>> wait_for(Call& call, const WaitSettings& settings) {

@@ -318,6 +318,22 @@ TEST(AppGet, WhatIsWrongIsWholeOnATerminal) {
   EXPECT_THAT(result.out, HasSubstr("Failed: " + message));
 }
 
+TEST(AppGet, SaysThatItsRuntimeIsSilent) {
+  const std::string app =
+      R"({"data":{"application":{"metadata":{"runtime":"prod","namespace":"argocd","name":"shop"},)"
+      R"("syncStatus":"SYNCED","healthStatus":"HEALTHY"}}})";
+  const auto runtime = [](const std::string& available) {
+    return R"({"data":{"runtime":{"available":)" + available + "}}}";
+  };
+  Script silent(Answers{{kJson, app}, {kJson, runtime("false")}});
+  const auto old = silent.run({"app", "get", "prod/argocd/shop"});
+  EXPECT_EQ(old.exit_code, 0) << old.err;
+  EXPECT_THAT(old.out, HasSubstr("Healthy"));
+  EXPECT_EQ(old.err, "runtime prod is silent, so what is known may be old\n");
+  Script online(Answers{{kJson, app}, {kJson, runtime("true")}});
+  EXPECT_EQ(online.run({"app", "get", "prod/argocd/shop"}).err, "");
+}
+
 // Else `app sync && app wait` would be done at once with an Application that was synced before.
 TEST(AppSync, EndsWhenItsOperationIsReported) {
   const auto answer = [](const std::string& started) {
