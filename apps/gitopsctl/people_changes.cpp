@@ -317,20 +317,27 @@ void bind_key(ConfigReader& reader, Settings& settings) {
              settings.expires);
 }
 
-// Makes a key at a path, and shows it once.
+constexpr const char* kLookAtTokens = "gitopsctl token list";
+
+// Returns the command that tells whether a service account has a key.
+std::string look_at_key(const std::string& account, const std::string& key) {
+  return "gitopsctl service-account revoke-key " + account + " " + key +
+         ", which only tells whether it is there when --yes is not given";
+}
+
+// Makes a key at a path, and shows it once. `look` is the command that shows whether it is there.
 Task<Result<int>> create_key(Call& call, std::string path, std::string name,
-                             const Settings& settings) {
+                             const Settings& settings, std::string look) {
   Json body{{"name", name}, {"scopes", settings.scopes}};
   if (!settings.expires.empty()) body["expires"] = settings.expires;
   const auto key = co_await call.server.call_for_text("POST", path, to_text(body));
   if (!key) {
-    co_return tell_outcome(call, std::unexpected(key.error()), "", "gitopsctl token list");
+    co_return tell_outcome(call, std::unexpected(key.error()), "", look);
   }
   const auto text = std::string(trimmed(*key));
   const auto dot = text.find('.');
   if (dot == std::string::npos || text.contains(' ')) {
-    co_return tell_outcome(call, fail(ErrorCode::protocol, "the answer has no key"), "",
-                           "gitopsctl token list");
+    co_return tell_outcome(call, fail(ErrorCode::protocol, "the answer has no key"), "", look);
   }
   co_return show_once(call,
                       {{"schema", "gitopsctl/key/v1"}, {"name", name}, {"id", text.substr(0, dot)}},
@@ -338,13 +345,13 @@ Task<Result<int>> create_key(Call& call, std::string path, std::string name,
 }
 
 Task<Result<int>> revoke_key(Call& call, std::string list, std::string below, std::string name,
-                             bool yes) {
+                             bool yes, std::string look) {
   const auto key = co_await find_by_name(call.server, std::move(list), "key", std::move(name));
   if (!key) co_return std::unexpected(key.error());
   const auto own = text_at(*key, {"name"});
   if (!yes) co_return needs_yes("this revokes key " + own);
   const auto answer = co_await call.server.call("DELETE", path_of(below, id_of(*key)));
-  co_return tell_outcome(call, answer, "key " + own + " is revoked", "gitopsctl token list");
+  co_return tell_outcome(call, answer, "key " + own + " is revoked", look);
 }
 
 cli::Command create_token() {
@@ -356,7 +363,8 @@ cli::Command create_token() {
                          .has_form = true,
                          .about = "Prints the key once, alone on standard output.",
                          .change = [](Call& call, const Settings& settings) {
-                           return create_key(call, "/api/auth/key", settings.name, settings);
+                           return create_key(call, "/api/auth/key", settings.name, settings,
+                                             kLookAtTokens);
                          }});
 }
 
@@ -368,7 +376,7 @@ cli::Command revoke_token() {
                          .needs_yes = true,
                          .change = [](Call& call, const Settings& settings) {
                            return revoke_key(call, "/api/auth/keys", "/api/auth/key/",
-                                             settings.name, settings.yes);
+                                             settings.name, settings.yes, kLookAtTokens);
                          }});
 }
 
@@ -442,7 +450,7 @@ cli::Command create_service_key() {
          const auto found = co_await find_service_account(call.server, settings.name);
          if (!found) co_return std::unexpected(found.error());
          co_return co_await create_key(call, path_of(kServiceKeys, id_of(*found)), settings.member,
-                                       settings);
+                                       settings, look_at_key(settings.name, settings.member));
        }});
 }
 
@@ -457,7 +465,8 @@ cli::Command revoke_service_key() {
          const auto found = co_await find_service_account(call.server, settings.name);
          if (!found) co_return std::unexpected(found.error());
          const auto path = path_of(kServiceKeys, id_of(*found));
-         co_return co_await revoke_key(call, path, path + "/", settings.member, settings.yes);
+         co_return co_await revoke_key(call, path, path + "/", settings.member, settings.yes,
+                                       look_at_key(settings.name, settings.member));
        }});
 }
 

@@ -409,6 +409,20 @@ TEST(UserAdd, TheLinkIsOneAlsoForAnAddressWithASlashAtItsEnd) {
   EXPECT_EQ(result.out, script.address() + "/invitation?token=canary-1\n");
 }
 
+// token list shows the caller's own keys alone.
+TEST(ServiceAccountKeys, ALostAnswerNamesTheCommandThatShowsTheKey) {
+  const std::string accounts = R"([{"_id":"s1","userName":"ci"}])";
+  Script created(Answers{{kJson, accounts}, {kAway, ""}});
+  const auto create = created.run({"service-account", "create-key", "ci", "pipeline"});
+  EXPECT_EQ(create.exit_code, 3) << create.out;
+  EXPECT_THAT(create.err, HasSubstr("gitopsctl service-account revoke-key ci pipeline, which"));
+  Script revoked(
+      Answers{{kJson, accounts}, {kJson, R"([{"_id":"k1","name":"pipeline"}])"}, {kAway, ""}});
+  const auto revoke = revoked.run({"service-account", "revoke-key", "ci", "pipeline", "--yes"});
+  EXPECT_EQ(revoke.exit_code, 3) << revoke.out;
+  EXPECT_THAT(revoke.err, HasSubstr("gitopsctl service-account revoke-key ci pipeline, which"));
+}
+
 // The root wants two Applications, and one of them has not been reported.
 TEST(AppTree, ShowsAChildThatIsNotThereYet) {
   const auto answer = [](const std::string& name, const std::string& rest) {
