@@ -361,6 +361,11 @@ std::string missing_of(const Json& app, const WaitSettings& settings) {
   const auto phase = text_at(app, {"operationState", "phase"});
   if (phase == "Running" || phase == "Terminating") missing.emplace_back("an operation runs");
   if (text_at(app, {"presence"}) == "STALE") missing.emplace_back("it is not reported any more");
+  // The reason why the wait is in vain unless somebody does something.
+  if (!missing.empty() && (phase == "Failed" || phase == "Error")) {
+    const auto message = text_at(app, {"operationState", "message"});
+    missing.push_back("its last operation is " + phase + (message.empty() ? "" : ": " + message));
+  }
   return join(missing, ", ");
 }
 

@@ -369,6 +369,16 @@ TEST(AppWait, AnOperationThatIsBeingTerminatedHasNotEnded) {
   EXPECT_THAT(result.err, HasSubstr("an operation runs"));
 }
 
+TEST(AppWait, SaysWhyTheLastOperationFailed) {
+  Script script(Answers{
+      {kJson, R"({"data":{"application":{"syncStatus":"OUT_OF_SYNC","healthStatus":"HEALTHY",)"
+              R"("operationState":{"phase":"Failed","message":"no such kind"}}}})"}});
+  const auto result = script.run({"app", "wait", "prod/argocd/shop", "--timeout=2s"});
+  EXPECT_EQ(result.exit_code, 1) << result.out;
+  EXPECT_THAT(result.err, HasSubstr("prod/argocd/shop: sync is OutOfSync, its last operation is "
+                                    "Failed: no such kind\n"));
+}
+
 TEST(AppWait, GoesOnWhenTheServerWasAway) {
   const auto answer = [](const std::string& sync) {
     return R"({"data":{"application":{"syncStatus":")" + sync + R"(","healthStatus":"HEALTHY"}}})";
