@@ -208,6 +208,8 @@ int exit_code_of(const Error& error) {
 bool is_away(const Error& error) {
   // A stream that was cut counts among those of its user until the server has seen the cut.
   if (error.code == ErrorCode::too_many_requests) return true;
+  // A balancer whose server restarts takes connections, and closes them in the handshake.
+  if (error.code == ErrorCode::tls) return true;
   if (error.code != ErrorCode::unavailable && error.code != ErrorCode::timeout) return false;
   // 500 is an answer, and the next one will be the same.
   return error.http_status == 0 || (error.http_status >= 502 && error.http_status <= 504);

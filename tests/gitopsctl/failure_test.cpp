@@ -118,6 +118,20 @@ TEST(Failure, AnUnknownOutcomeSaysWhereToLook) {
   EXPECT_THAT(text, HasSubstr("gitopsctl app get a"));
 }
 
+TEST(Failure, WhatPassesByItselfIsAskedAgain) {
+  const std::vector<Error> passing = {
+      {.code = ErrorCode::unavailable, .message = "refused"},
+      {.code = ErrorCode::timeout, .message = "slow"},
+      {.code = ErrorCode::tls, .message = "the peer closed the connection during the handshake"},
+      error_of(429, R"({"message":"too many streams of this user"})"),
+      error_of(503, R"({"message":"it starts"})")};
+  for (const Error& error : passing) EXPECT_TRUE(is_away(error)) << error.message;
+  const std::vector<Error> lasting = {error_of(401, R"({"message":"no"})"),
+                                      error_of(500, R"({"message":"bug"})"),
+                                      error_of(200, "<html>")};
+  for (const Error& error : lasting) EXPECT_FALSE(is_away(error)) << error.message;
+}
+
 // Logs of the servers name the request by its id.
 TEST(Failure, NamesTheRequest) {
   auto response = json_response(403, R"({"message":"no"})");
