@@ -1,6 +1,8 @@
 #include "gitopsctl/diag.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -9,6 +11,7 @@
 #include <vector>
 
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "common/argo/argocd_client.hpp"
 #include "common/cli/loop_runner.hpp"
@@ -74,6 +77,14 @@ class Diagnosis {
     std::error_code error;
     if (std::filesystem::exists(path, error)) {
       co_return tell(usage_error(path + " exists; --output names another file").error());
+    }
+    // Else it would be found out when all has been read.
+    const auto parent = std::filesystem::path(path).parent_path();
+    const std::string folder = parent.empty() ? "." : parent.string();
+    if (::access(folder.c_str(), W_OK) != 0) {
+      co_return tell(usage_error(folder + ": " + std::strerror(errno) +
+                                 "; --output names a file in another folder")
+                         .error());
     }
     find_control_plane();
     hide_own_secrets();

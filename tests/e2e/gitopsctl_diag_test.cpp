@@ -199,6 +199,19 @@ TEST(GitopsctlDiag, NeedsNeitherAClusterNorAControlPlane) {
   });
 }
 
+TEST(GitopsctlDiag, AFolderThatThereIsNotIsNamedBeforeAnythingIsRead) {
+  on_harness([](GitopsctlHarness& harness) -> Task<> {
+    install(harness.kube);
+    harness.kube.delay_answers(std::chrono::hours(1));
+    const std::string folder = harness.folder / "none";
+    const auto result = co_await harness.call({"diag", "--output", folder + "/bundle.tar.gz"});
+    EXPECT_EQ(result.exit_code, 2) << result.out;
+    EXPECT_EQ(result.out, "");
+    EXPECT_THAT(result.err, HasSubstr(folder + ": No such file or directory; --output names"));
+    harness.kube.end_faults();
+  });
+}
+
 TEST(GitopsctlDiag, PeersThatAreAwayDoNotDelayItBeyondItsLimit) {
   on_harness([](GitopsctlHarness& harness) -> Task<> {
     install(harness.kube);
