@@ -102,6 +102,23 @@ Json filters_of(const ListSettings& settings) {
   return filters;
 }
 
+// Names the runtimes that have not been heard of lately: their Applications may be old.
+Task<> tell_silent_runtimes(Call& call, const std::vector<Json>& apps) {
+  const auto runtimes = co_await read_slices(call.server, kRuntimes, "runtimes", Json::object(), 0);
+  if (!runtimes) co_return;  // the list stands without
+  std::vector<std::string> silent;
+  for (const Json& runtime : runtimes->all) {
+    if (at(runtime, {"available"}) != false) continue;
+    const auto name = text_at(runtime, {"metadata", "name"});
+    const bool is_shown = std::ranges::any_of(
+        apps, [&](const Json& app) { return text_at(app, {"metadata", "runtime"}) == name; });
+    if (is_shown) silent.push_back(name);
+  }
+  if (silent.empty()) co_return;
+  call.console.err << "silent, so that what is known of their Applications may be old: "
+                   << join(silent, ", ") << '\n';
+}
+
 cli::Command list() {
   const auto settings = std::make_shared<ListSettings>();
   return list_command(
@@ -129,10 +146,12 @@ cli::Command list() {
              reader.add({.flag = "sync", .help = "Only those in one of these sync states"},
                         settings->sync);
            }},
-      app_sheet(), [settings](Server& server, std::int64_t limit) {
+      app_sheet(),
+      [settings](Server& server, std::int64_t limit) {
         return read_slices(server, kApplications, "applications",
                            Json{{"filters", filters_of(*settings)}}, limit);
-      });
+      },
+      tell_silent_runtimes);
 }
 
 std::string source_text(const Json& app) {

@@ -171,7 +171,7 @@ Result<Items> whole_list(const Json& list, std::int64_t limit) {
   return items;
 }
 
-cli::Command list_command(NounCommand command, Sheet sheet, Fetch fetch) {
+cli::Command list_command(NounCommand command, Sheet sheet, Fetch fetch, Remark remark) {
   const auto settings = std::make_shared<ListSettings>();
   command.bind = [settings, own = std::move(command.bind)](ConfigReader& reader) {
     if (own) own(reader);
@@ -181,8 +181,8 @@ cli::Command list_command(NounCommand command, Sheet sheet, Fetch fetch) {
                settings->watch);
   };
   command.is_endless = [settings] { return settings->watch; };
-  command.work = [settings, sheet = std::move(sheet),
-                  fetch = std::move(fetch)](Call& call) -> Task<Result<int>> {
+  command.work = [settings, sheet = std::move(sheet), fetch = std::move(fetch),
+                  remark = std::move(remark)](Call& call) -> Task<Result<int>> {
     auto items = co_await fetch(call.server, settings->limit);
     if (!items) co_return std::unexpected(items.error());
     const bool is_table = call.look.form == Form::table || call.look.form == Form::wide;
@@ -192,6 +192,7 @@ cli::Command list_command(NounCommand command, Sheet sheet, Fetch fetch) {
       call.console.out << render_list(sheet, items->all, call.look);
     }
     if (items->has_more) tell_more(call, *items);
+    if (remark && is_table && !items->all.empty()) co_await remark(call, items->all);
     if (!settings->watch) co_return cli::kDone;
     call.console.out.flush();
     co_return co_await watch(call, sheet, fetch, settings->limit, std::move(items->all));

@@ -62,8 +62,10 @@ Task<Result<Items>> read_slices(Server& server, Document document, std::string m
 // A list that came whole, cut to the limit. `protocol` when it is none.
 Result<Items> whole_list(const Json& list, std::int64_t limit);
 
+// Says on standard error, once, what is to be known of the items of a table.
+using Remark = std::function<Task<>(Call&, const std::vector<Json>& items)>;
 // A command that prints a list, with --limit and --watch. `command.work` and `is_endless` are filled here.
-cli::Command list_command(NounCommand command, Sheet sheet, Fetch fetch);
+cli::Command list_command(NounCommand command, Sheet sheet, Fetch fetch, Remark remark = {});
 
 // Said on standard error by commands that go on until Ctrl-C, behind the failure.
 inline constexpr const char* kGoesOn = "The server is asked again until it answers.\n";

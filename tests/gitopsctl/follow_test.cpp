@@ -300,6 +300,31 @@ TEST(AppList, WhatIsNotReportedAnyMoreIsNotCalledHealthy) {
   EXPECT_THAT(status.out, HasSubstr("\"healthy\": 1"));
 }
 
+TEST(AppList, NamesTheRuntimesThatAreSilent) {
+  const auto app = [](const std::string& runtime) {
+    return R"({"node":{"metadata":{"runtime":")" + runtime +
+           R"(","namespace":"a","name":"shop"},"syncStatus":"SYNCED","healthStatus":"HEALTHY"}})";
+  };
+  const auto runtime = [](const std::string& name, const std::string& available) {
+    return R"({"node":{"metadata":{"name":")" + name + R"("},"available":)" + available + "}}";
+  };
+  const auto slice = [](const std::string& member, const std::string& edges) {
+    return R"({"data":{")" + member + R"(":{"edges":[)" + edges +
+           R"(],"pageInfo":{"hasNextPage":false}}}})";
+  };
+  const auto apps = slice("applications", app("prod") + "," + app("stage"));
+  const auto runtimes =
+      slice("runtimes", runtime("prod", "true") + "," + runtime("stage", "false") + "," +
+                            runtime("empty", "false"));
+  Script table(Answers{{kJson, apps}, {kJson, runtimes}});
+  const auto told = table.run({"app", "list"});
+  EXPECT_EQ(told.exit_code, 0) << told.err;
+  EXPECT_EQ(told.err, "silent, so that what is known of their Applications may be old: stage\n");
+  Script names(Answers{{kJson, apps}});
+  EXPECT_EQ(names.run({"app", "list", "-o", "name"}).err, "");
+  EXPECT_EQ(names.requests().size(), 1U) << "names have no state";
+}
+
 // A cut message hides what is to be done.
 TEST(AppGet, WhatIsWrongIsWholeOnATerminal) {
   if (!find_program("script")) GTEST_SKIP() << "script(1) is missing";
