@@ -173,6 +173,25 @@ TEST_F(RuntimeActions, ParametersMayStandInFlagsOfTheirOwn) {
   EXPECT_TRUE(bed().app_proxy().requests().empty());
 }
 
+// Commands that first ask the control plane what they are about, beside those of commands_test.cpp.
+TEST_F(RuntimeActions, OthersAreRefusedAndAwayAtTheControlPlane) {
+  const std::vector<Words> all = {{"app", "logs", "shop"},
+                                  {"app", "diff", "shop"},
+                                  {"rollout", "get", "shop", "canary"},
+                                  {"workflow", "logs", "build"},
+                                  {"runtime", "logs", "prod", "cap-app-proxy"},
+                                  {"runtime", "remove", "prod", "--yes"}};
+  for (const Words& words : all) {
+    const auto refused = call(words, {}, "wrong.key");
+    EXPECT_EQ(refused.exit_code, 5) << text_of(words) << refused.out;
+    EXPECT_THAT(refused.err, StartsWith("Error from server (Unauthorized): ")) << text_of(words);
+    const auto away = call(words, "http://127.0.0.1:1");
+    EXPECT_EQ(away.exit_code, 3) << text_of(words) << away.out;
+    EXPECT_THAT(away.err, StartsWith("Unable to connect to the server: ")) << text_of(words);
+  }
+  EXPECT_TRUE(bed().app_proxy().requests().empty());
+}
+
 TEST_F(RuntimeActions, RolloutsAreThoseOfAnApplication) {
   const auto list = call({"rollout", "list", "shop"});
   EXPECT_EQ(list.exit_code, 0) << list.err;
