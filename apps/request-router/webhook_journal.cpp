@@ -284,7 +284,8 @@ void WebhookJournal::write(std::deque<Job> jobs) {
 // Writes the records that could not be written before, for example because the disk was full, and
 // then removes the journals that have contained them until now.
 void WebhookJournal::write_again() {
-  if (unwritten_.empty() && recovered_.empty()) return;
+  if (unwritten_.empty() && recovered_.empty() && !file_.is_damaged) return;
+  if (file_.is_damaged && !compact()) return;
   while (!unwritten_.empty()) {
     const auto [id, webhook] = *unwritten_.begin();
     const auto written = webhook ? append_kept(file_, webhook) : append_gone(file_, id);
@@ -316,6 +317,9 @@ Result<void> WebhookJournal::append_kept(File& file, const Kept& webhook) const 
 
 // Appends a whole record or nothing, since records after a partial one would be unreadable.
 Result<void> WebhookJournal::append(File& file, std::string_view record) const {
+  if (file.is_damaged) {
+    return fail(ErrorCode::unavailable, "the journal of webhooks is damaged and not replaced yet");
+  }
   for (std::size_t size = 0; size < record.size();) {
     const auto wrote = ::write(file.descriptor, record.data() + size, record.size() - size);
     if (wrote < 0 && errno == EINTR) continue;
@@ -323,6 +327,7 @@ Result<void> WebhookJournal::append(File& file, std::string_view record) const {
       auto error = system_error("the journal of webhooks cannot be written");
       if (::ftruncate(file.descriptor, static_cast<off_t>(file.size)) != 0) {
         error.message += ", nor shortened";
+        file.is_damaged = true;
       }
       return std::unexpected(std::move(error));
     }
@@ -332,8 +337,11 @@ Result<void> WebhookJournal::append(File& file, std::string_view record) const {
   return {};
 }
 
-Result<void> WebhookJournal::sync(const File& file) const {
+// After a failure the kernel may take the unwritten pages for clean, so that a second fdatasync
+// would succeed without them.
+Result<void> WebhookJournal::sync(File& file) const {
   if (::fdatasync(file.descriptor) == 0) return {};
+  file.is_damaged = true;
   return std::unexpected(system_error("the journal of webhooks cannot be written to its disk"));
 }
 
@@ -373,22 +381,26 @@ void WebhookJournal::remove(File& file) const {
 }
 
 // Rewrites the journal. Both files contain the webhooks for a moment; if both are recovered, a
-// webhook is delivered twice.
-void WebhookJournal::compact() {
+// webhook is delivered twice. Returns whether the new file is in use.
+bool WebhookJournal::compact() {
   auto next = create();
-  if (!next) return report(next.error());
-  for (const auto& [id, webhook] : live_) {
-    if (auto written = append_kept(*next, webhook); !written) {
-      report(written.error());
-      return remove(*next);
-    }
+  if (!next) {
+    report(next.error());
+    return false;
   }
-  if (auto synced = sync(*next); !synced) {
-    report(synced.error());
-    return remove(*next);
+  Result<void> written;
+  for (auto live = live_.begin(); written && live != live_.end(); ++live) {
+    written = append_kept(*next, live->second);
+  }
+  if (written) written = sync(*next);
+  if (!written) {
+    report(written.error());
+    remove(*next);
+    return false;
   }
   remove(file_);
   file_ = std::move(*next);
+  return true;
 }
 
 // -- journals of other processes --

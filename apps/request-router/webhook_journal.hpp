@@ -83,6 +83,9 @@ class WebhookJournal {
     std::filesystem::path path;
     int descriptor = -1;
     std::size_t size = 0;
+    // After a failed write or fdatasync it is unknown what the disk contains, so nothing more is
+    // appended. A new file replaces it.
+    bool is_damaged = false;
   };
 
   void run();
@@ -92,10 +95,10 @@ class WebhookJournal {
   Result<void> append(File& file, std::string_view record) const;
   Result<void> append_kept(File& file, const Kept& webhook) const;
   Result<void> append_gone(File& file, std::uint64_t id) const;
-  Result<void> sync(const File& file) const;
+  Result<void> sync(File& file) const;
   [[nodiscard]] Result<File> create() const;
   void remove(File& file) const;
-  void compact();
+  bool compact();
   void look_for_others();
   void take_over(const std::filesystem::path& path);
   void remove_recovered();

@@ -1,6 +1,7 @@
 #include "request-router/webhook_journal.hpp"
 
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <latch>
@@ -12,9 +13,35 @@
 #include <prometheus/counter.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "support/process.hpp"
 #include "support/wait.hpp"
+
+namespace {
+
+// System calls that fail while they are set.
+std::atomic<bool> ftruncate_fails = false;
+std::atomic<bool> fdatasync_fails = false;
+
+int fail_with_io_error() {
+  errno = EIO;
+  return -1;
+}
+
+}  // namespace
+
+// The journal's calls arrive here instead of in the C library.
+extern "C" int ftruncate(int descriptor, off_t size) noexcept {
+  if (ftruncate_fails) return fail_with_io_error();
+  return static_cast<int>(::syscall(SYS_ftruncate, descriptor, size));
+}
+
+extern "C" int fdatasync(int descriptor) {
+  if (fdatasync_fails) return fail_with_io_error();
+  return static_cast<int>(::syscall(SYS_fdatasync, descriptor));
+}
 
 namespace gitops::router {
 namespace {
@@ -91,15 +118,18 @@ struct Process {
     const auto opened = journal.open();
     EXPECT_TRUE(opened) << opened.error().message;
   }
-  // Returns once it is on the disk.
-  void keep(const KeptWebhook& item) {
+  // Returns whether it is on the disk, once that is known.
+  bool is_kept(const KeptWebhook& item) {
     std::latch done(1);
-    journal.keep(std::make_shared<KeptWebhook>(item), [&done](const Result<void>& written) {
-      EXPECT_TRUE(written);
+    bool is_on_disk = false;
+    journal.keep(std::make_shared<KeptWebhook>(item), [&](const Result<void>& written) {
+      is_on_disk = written.has_value();
       done.count_down();
     });
     done.wait();
+    return is_on_disk;
   }
+  void keep(const KeptWebhook& item) { EXPECT_TRUE(is_kept(item)); }
 
   Counter errors;
   std::atomic<std::size_t> found = 0;
@@ -173,12 +203,12 @@ TEST(WebhookJournal, IsRemovedWhenNothingIsLeftAndWrittenAgainWhenMostIsGone) {
   EXPECT_THAT(files_in(path), IsEmpty());
 }
 
-// A full disk, during its life: no file grows.
+// A full disk, during its life: no file grows beyond `size`.
 class FullDisk {
  public:
-  FullDisk() {
+  explicit FullDisk(rlim_t size = 1) {
     ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit none{.rlim_cur = 1, .rlim_max = before_.rlim_max};
+    const rlimit none{.rlim_cur = size, .rlim_max = before_.rlim_max};
     ::setrlimit(RLIMIT_FSIZE, &none);
   }
   ~FullDisk() { ::setrlimit(RLIMIT_FSIZE, &before_); }
@@ -247,6 +277,46 @@ TEST(WebhookJournal, WhatIsTakenOverOnAFullDiskIsTakenOverOnce) {
   }
   const Process third(path);
   EXPECT_EQ(third.found, 1U) << "1001 was delivered";
+}
+
+// The records behind a partial one would be lost with it.
+TEST(WebhookJournal, NoRecordFollowsAPartialOneThatCannotBeRemoved) {
+  ::signal(SIGXFSZ, SIG_IGN);
+  const test::TempDir folder;
+  const auto path = folder / "journal";
+  {
+    Process process(path);
+    process.keep(webhook(1));
+    const auto size = std::filesystem::file_size(files_in(path).at(0));
+    {
+      const FullDisk full(size + 20);
+      ftruncate_fails = true;
+      EXPECT_FALSE(process.is_kept(webhook(2, std::string(1'000, 'x'))));
+      ftruncate_fails = false;
+    }
+    process.is_kept(webhook(3));
+  }
+  const Process next(path);
+  EXPECT_EQ(next.found, 3U);
+}
+
+// A second fdatasync of the same file would succeed without the pages that the first has lost.
+TEST(WebhookJournal, AFileThatCouldNotBeSyncedIsReplaced) {
+  const test::TempDir folder;
+  const auto path = folder / "journal";
+  {
+    Process process(path);
+    process.keep(webhook(1));
+    const auto first = files_in(path).at(0);
+    fdatasync_fails = true;
+    EXPECT_FALSE(process.is_kept(webhook(2)));
+    fdatasync_fails = false;
+    test::require_until([&] { return !std::filesystem::exists(first); }, 10s,
+                        "the file to be replaced");
+    process.keep(webhook(3));
+  }
+  const Process next(path);
+  EXPECT_EQ(next.found, 3U);
 }
 
 TEST(WebhookJournal, AFolderThatCannotBeMadeIsAnError) {
