@@ -96,10 +96,11 @@ proxy::Dialer marks_known(proxy::Dialer dialer, net::Resolver& names, std::strin
   return dialer;
 }
 
-// Returns whether a webhook may be stored: a Git host may send it only once. Responses to other
-// methods are of no use later.
+// Returns whether an admitted webhook may be stored: a Git host may send it only once. Responses to
+// other methods are of no use later. A verified signature proves that the event source exists, even
+// before its name can be looked up.
 bool may_be_kept(const WebhookRoute& route, const proxy::WholeRequest& request) {
-  return request.head.method == "POST" && route.gate->is_known();
+  return request.head.method == "POST" && (route.gate->is_known() || route.secrets);
 }
 
 // Takes a permit of the gate, if it has one. A webhook that may be stored gets none while others of

@@ -4,12 +4,15 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "common/net/memory_channel.hpp"
 #include "request-router/webhooks.hpp"
+#include "support/process.hpp"
 #include "support/run_coro.hpp"
 
 namespace gitops::router {
@@ -123,6 +126,39 @@ TEST(Routing, IdleConnectionsToUpstreamsAreKeptAsLongAsTheSettingSays) {
       }
     });
   }
+}
+
+// After a restart of the router and the name servers: without a lookup it is unknown whether the
+// event source exists, unless the webhook is signed.
+TEST(Routing, ASignedWebhookIsKeptBeforeItsSourceCanBeLookedUp) {
+  const test::TempDir folder;
+  test::write_file(folder / "secret", "canary");
+  auto with_signature = settings();
+  with_signature.webhook_signatures.push_back({.ns = "argo",
+                                               .event_source = "signed",
+                                               .kind = SignatureKind::gitlab,
+                                               .secret_file = (folder / "secret").string()});
+  const std::vector<std::pair<std::string, bool>> cases{{"signed", true}, {"open", false}};
+  test::run_in_test_time([&]() -> Task<> {
+    Fixture bed(co_await asio::this_coro::executor, with_signature);
+    for (const auto& [name, is_kept] : cases) {
+      const auto text =
+          "POST /webhooks/argo/" + name + " HTTP/1.1\r\nHost: a\r\nX-Gitlab-Token: canary\r\n\r\n";
+      http::RequestHeadParser parser({});
+      CO_ASSERT_OK(parser.next(text));
+      const auto decision = bed.routing.decide(parser.head(), {});
+      const auto* forward = std::get_if<proxy::Forward>(&decision);
+      CO_ASSERT_TRUE(forward != nullptr);
+      const proxy::WholeRequest request{
+          .head = parser.head(), .request_id = "r", .forwarded_head = text};
+      const proxy::Problem problem{.failure = proxy::Failure::connect_timeout,
+                                   .status = 504,
+                                   .detail = "lookup took too long"};
+      const auto response = co_await forward->inspection->undelivered(request, problem);
+      EXPECT_EQ(response ? response->status : 0, is_kept ? 202 : 0) << name;
+    }
+    EXPECT_EQ(bed.webhooks.size(), 1U);
+  });
 }
 
 }  // namespace
