@@ -233,8 +233,7 @@ void Session::take_stream(std::unique_ptr<net::Channel> stream) {
     return;
   }
   if (!wants_work()) return stream->abort();
-  requested_ = std::max<std::int64_t>(0, requested_ - 1);
-  ++work_begins_;
+  count_received_work();
   auto shared = std::make_shared<std::unique_ptr<net::Channel>>(std::move(stream));
   tasks_.spawn("work", [this, shared] { return take_work(shared, std::nullopt); });
 }
@@ -243,17 +242,23 @@ void Session::attach(std::unique_ptr<net::Channel> connection, OpeningReader::Op
   if (link_ || !wants_work() || *carried_ + pool_.size() + work_begins_ >= options_.max_streams) {
     return connection->close();
   }
-  requested_ = std::max<std::int64_t>(0, requested_ - 1);
-  ++work_begins_;
+  count_received_work();
   auto shared = std::make_shared<std::unique_ptr<net::Channel>>(std::move(connection));
   tasks_.spawn("work",
                [this, shared, opening = std::move(opening)] { return take_work(shared, opening); });
 }
 
+void Session::count_received_work() {
+  // The newest request counts as served. If the oldest did, one whose connection was lost would
+  // never expire under steady traffic.
+  if (!requested_.empty()) requested_.pop_back();
+  ++work_begins_;
+}
+
 bool Session::wants_work() const {
   return takes_users() &&
-         (requested_ > 0 || pool_.size() + work_begins_ <
-                                static_cast<std::size_t>(control_->pool_size()) + kSpareWork);
+         (!requested_.empty() || pool_.size() + work_begins_ <
+                                     static_cast<std::size_t>(control_->pool_size()) + kSpareWork);
 }
 
 Task<> Session::take_work(std::shared_ptr<std::unique_ptr<net::Channel>> stream, Opening opening) {
@@ -352,7 +357,7 @@ Task<Error> Session::converse() {
       link_ && is_run_id(login_.run_id) ? login_.run_id : hex_encode(random_bytes(kRandomRunId));
   options_.control.max_work_conns = static_cast<std::int64_t>(max_users());
   control_.emplace(options_.control, login_, std::move(run_id), random_bytes(Aes128Cfb::kIvSize));
-  requested_ = control_->pool_size();
+  requested_.assign(static_cast<std::size_t>(control_->pool_size()), Clock::now());
   owner_.on_logged_in(*this);
   if (link_) link_->limit(options_.max_streams + kEndingStreams);
   log().info("client logged in", {{"client", client_},
@@ -489,23 +494,26 @@ std::unique_ptr<net::Channel> Session::take_waiting() {
 
 void Session::ask_for_work() {
   if (!takes_users()) return;
-  const auto on_their_way = static_cast<std::int64_t>(work_begins_) + requested_;
+  const auto on_their_way = static_cast<std::int64_t>(work_begins_ + requested_.size());
   const auto missing =
       users_ + control_->pool_size() - static_cast<std::int64_t>(pool_.size()) - on_their_way;
   for (auto i = std::min(missing, kMaxAsked - on_their_way); i > 0; --i) {
     control_->want_work();
-    ++requested_;
-    asked_at_ = Clock::now();
+    requested_.push_back(Clock::now());
   }
   send();
 }
 
-// Maintains the pool: replaces waiting work connections that have ended, before a user needs them.
+// Maintains the pool: replaces waiting work connections that have ended, before a user needs them,
+// and requested ones that did not come.
 Task<> Session::maintain_pool() {
   while (true) {
     co_await sleep_for(std::chrono::seconds(1));
     std::erase_if(pool_, [](const auto& stream) { return stream->peer_closed(); });
-    if (Clock::now() - asked_at_ > options_.work_timeout) requested_ = 0;
+    const auto now = Clock::now();
+    while (!requested_.empty() && now - requested_.front() > options_.work_timeout) {
+      requested_.pop_front();
+    }
     ask_for_work();
   }
 }

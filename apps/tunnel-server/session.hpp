@@ -151,6 +151,7 @@ class Session {
   Task<> judge_ping(tunnel::Ping ping);
   void take_stream(std::unique_ptr<net::Channel> stream);
   [[nodiscard]] bool wants_work() const;
+  void count_received_work();
   [[nodiscard]] std::size_t max_users() const;
   using Opening = std::optional<tunnel::OpeningReader::Opening>;
   Task<> take_work(std::shared_ptr<std::unique_ptr<net::Channel>> stream, Opening opening);
@@ -182,8 +183,8 @@ class Session {
   std::size_t judged_ = 0;  // proxies that are being authorized, closed ones included
   bool judges_ping_ = false;
   std::deque<std::unique_ptr<net::Channel>> pool_;
-  std::int64_t requested_ = 0;  // work connections requested and not received yet
-  Clock::time_point asked_at_ = Clock::now();
+  // Times of requests for work connections that were not received yet, oldest first.
+  std::deque<Clock::time_point> requested_;
   std::int64_t users_ = 0;       // users that wait for a work connection
   std::size_t work_begins_ = 0;  // work streams without their first message yet
   // Number of work connections without yamux that carry a user; shared with the connections.

@@ -849,6 +849,25 @@ TEST(TunnelServer, AC20_AClientThatBringsNoWorkOccupiesAUserForTenSeconds) {
   });
 }
 
+// Such as connections that were lost on their way. Requests for other users do not delay the next
+// request in their place.
+TEST(TunnelServer, WorkThatDidNotComeIsRequestedAgainWhileOthersAreRequested) {
+  run([](ClientsFixture& bed) -> Task<> {
+    auto& client = bed.add("a", {.pool = 0, .ignored_work = 3});
+    co_await client.serving();
+    TaskGroup others(co_await asio::this_coro::executor);
+    for (int i = 0; i < 3; ++i) {
+      others.spawn("user", [&bed]() -> Task<> { (void)co_await bed.get(); });
+    }
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return client.asked == 3; }, "requests that are ignored"));
+    co_await sleep_for(seconds(6));
+    // The work connection that is requested for this user goes to the one who waits longest.
+    EXPECT_EQ(co_await bed.get(), "a");
+    co_await others.join();
+  });
+}
+
 TEST(TunnelServer, AnotherClientOfTheHostIsAskedWhenTheNewestBringsNoWork) {
   run_with_runtimes([](ClientsFixture& bed) -> Task<> {
     auto& old = bed.add("old", {.proxies = {proxy("acc-rt", "token-a")}});

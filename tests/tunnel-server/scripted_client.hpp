@@ -40,7 +40,8 @@ struct ScriptedClientOptions {
   Secret token = Secret("s3cret");
   int pool = 1;
   bool brings_work = true;
-  bool stalls = false;  // reads nothing of its work connections
+  int ignored_work = 0;  // number of first requests for work connections that it brings none for
+  bool stalls = false;   // reads nothing of its work connections
   bool mux = true;
   bool sign_pings = false;
   bool sign_work = false;
@@ -159,7 +160,8 @@ class ScriptedClient {
       for (const auto& event : events) {
         if (event.what != tunnel::ClientControl::Event::What::work_wanted) continue;
         ++asked;
-        if (options_.brings_work) tasks_.spawn("work", [this] { return work(); });
+        if (options_.brings_work && asked > options_.ignored_work)
+          tasks_.spawn("work", [this] { return work(); });
       }
       changed_.notify_all();
       if (control_.failure()) break;
