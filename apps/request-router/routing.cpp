@@ -227,8 +227,8 @@ Routing::Routing(net::Resolver& names, net::Resolver& event_source_names,
   if (before != nullptr) take_over(*before);
 }
 
-// Keeps the event sources that were in use, with their gates, and with their connections if new
-// ones would be the same.
+// Keeps the event sources that were in use, with their gates and secrets, and with their
+// connections if new ones would be the same.
 void Routing::take_over(const Routing& before) {
   const bool alike = connect_alike(settings_, before.settings_) &&
                      settings_.webhook_port == before.settings_.webhook_port;
@@ -237,7 +237,8 @@ void Routing::take_over(const Routing& before) {
     const auto host = webhook_host(ns, event_source, webhooks_);
     if (!host) continue;
     auto upstream = alike && *host == old_host ? route->upstream : nullptr;
-    events_.emplace(*host, new_event_route(ns, event_source, *host, std::move(upstream)));
+    events_.emplace(*host,
+                    new_event_route(ns, event_source, *host, std::move(upstream), route.get()));
   }
 }
 
@@ -281,20 +282,25 @@ Result<Routing::EventRoute> Routing::webhook_route(std::string_view ns,
   if (!host) return std::unexpected(host.error());
   if (const auto known = events_.find(*host); known != events_.end()) return known->second;
   if (events_.size() >= kMaxEventSources) forget_event_sources();
-  auto route = new_event_route(ns, event_source, *host, nullptr);
+  auto route = new_event_route(ns, event_source, *host, nullptr, nullptr);
   events_.emplace(*host, route);
   return route;
 }
 
 Routing::EventRoute Routing::new_event_route(std::string_view ns, std::string_view event_source,
                                              const std::string& host,
-                                             std::shared_ptr<proxy::Upstream> upstream) const {
+                                             std::shared_ptr<proxy::Upstream> upstream,
+                                             const WebhookRoute* before) const {
   auto route = std::make_shared<WebhookRoute>();
   route->source = {.ns = std::string(ns), .event_source = std::string(event_source)};
   route->gate = gates_->of(host);
   if (const auto* rule = signature_rule(ns, event_source)) {
     route->signature = rule->kind;
-    route->secrets = std::make_shared<SignatureSecrets>(rule->secret_file);
+    const bool is_known =
+        before != nullptr && before->secrets && before->secrets->file() == rule->secret_file;
+    // A new reader of the file would have no secrets while it cannot be read.
+    route->secrets =
+        is_known ? before->secrets : std::make_shared<SignatureSecrets>(rule->secret_file);
   }
   route->name = "webhooks";
   route->id = std::to_underlying(RouteId::webhooks);

@@ -68,9 +68,11 @@ class Routing {
   [[nodiscard]] Route fixed_route(RouteId id, const std::string& name, const http::Url& url,
                                   net::TlsOptions tls, proxy::RouteLimits limits,
                                   std::shared_ptr<proxy::Upstream> upstream) const;
+  // `before`: the previous route to the event source, whose secrets stay in use; may be null.
   [[nodiscard]] EventRoute new_event_route(std::string_view ns, std::string_view event_source,
                                            const std::string& host,
-                                           std::shared_ptr<proxy::Upstream> upstream) const;
+                                           std::shared_ptr<proxy::Upstream> upstream,
+                                           const WebhookRoute* before) const;
   void take_over(const Routing& before);
   void forget_event_sources();
   [[nodiscard]] const SignatureRule* signature_rule(std::string_view ns,

@@ -45,6 +45,7 @@ class SignatureSecrets {
   // The secrets; none while there is no file. They stay in use while the file cannot be read. Valid
   // until the next call.
   std::span<const Secret> current(Clock::time_point now);
+  [[nodiscard]] const std::string& file() const { return file_; }
 
  private:
   std::string file_;

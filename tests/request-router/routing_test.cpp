@@ -161,5 +161,37 @@ TEST(Routing, ASignedWebhookIsKeptBeforeItsSourceCanBeLookedUp) {
   });
 }
 
+// New routes do not lose the secret of a file that is being written.
+TEST(Routing, NewRoutesKeepTheSecretsInForce) {
+  const test::TempDir folder;
+  test::write_file(folder / "secret", "canary");
+  auto with_signature = settings();
+  with_signature.webhook_signatures.push_back({.ns = "argo",
+                                               .event_source = "github",
+                                               .kind = SignatureKind::gitlab,
+                                               .secret_file = (folder / "secret").string()});
+  test::run_in_test_time([&]() -> Task<> {
+    Fixture bed(co_await asio::this_coro::executor, with_signature);
+    const std::string text =
+        "POST /webhooks/argo/github HTTP/1.1\r\nHost: a\r\nX-Gitlab-Token: canary\r\n\r\n";
+    http::RequestHeadParser parser({});
+    CO_ASSERT_OK(parser.next(text));
+    const auto is_forwarded = [&parser](Routing& routing) {
+      return std::holds_alternative<proxy::Forward>(routing.decide(parser.head(), {}));
+    };
+    EXPECT_TRUE(is_forwarded(bed.routing));
+    test::write_file(folder / "secret", "");
+    Routing next(
+        bed.names.resolver, bed.event_source_names.resolver, with_signature,
+        std::make_shared<Gates>(GateLimits{}), bed.webhooks, std::make_shared<proxy::Totals>(),
+        [] { return std::string(); }, &bed.routing);
+    EXPECT_TRUE(is_forwarded(next));
+    co_await sleep_for(1s);
+    EXPECT_TRUE(is_forwarded(next)) << "the empty file was read once";
+    co_await sleep_for(1s);
+    EXPECT_FALSE(is_forwarded(next)) << "the file is meant to be empty";
+  });
+}
+
 }  // namespace
 }  // namespace gitops::router
