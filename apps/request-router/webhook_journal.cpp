@@ -30,6 +30,8 @@ constexpr char kGone = 'G';
 constexpr std::uintmax_t kMaxFile = 1024ULL * 1024 * 1024;
 constexpr std::string_view kPrefix = "webhooks-";
 constexpr std::string_view kSuffix = ".journal";
+// Error::subcode of a disk without room.
+constexpr std::string_view kDiskFull = "disk-full";
 
 const Log& log() {
   static const Log kLog("webhooks");
@@ -79,8 +81,11 @@ struct Reader {
 };
 
 Error system_error(std::string what) {
+  const int number = errno;
+  const bool is_full = number == ENOSPC || number == EDQUOT || number == EFBIG;
   return {.code = ErrorCode::unavailable,
-          .message = std::move(what) + ": " + std::generic_category().message(errno)};
+          .message = std::move(what) + ": " + std::generic_category().message(number),
+          .subcode = is_full ? kDiskFull : std::string_view()};
 }
 
 // Returns whether the file still has this name, so that no other process has taken it over.
@@ -195,9 +200,10 @@ WebhookJournal::~WebhookJournal() {
     changed_.notify_all();
     thread_.join();
   }
-  if (file_.descriptor < 0) return;
+  if (file_.descriptor < 0 && !file_.is_damaged) return;  // it was not opened
   write_again();
   for (const auto& [path, descriptor] : recovered_) ::close(descriptor);
+  if (file_.descriptor < 0) return;
   if (live_.empty()) {
     remove(file_);
   } else {
@@ -208,9 +214,15 @@ WebhookJournal::~WebhookJournal() {
 Result<void> WebhookJournal::open() {
   std::error_code ec;
   std::filesystem::create_directories(options_.folder, ec);
-  auto file = create();
-  if (!file) return std::unexpected(file.error());
-  file_ = std::move(*file);
+  if (auto file = create()) {
+    file_ = std::move(*file);
+  } else if (file.error().subcode == kDiskFull) {
+    // Goes on in memory: others' journals may be what fills the disk, until they are delivered.
+    report(file.error());
+    file_.is_damaged = true;
+  } else {
+    return std::unexpected(file.error());
+  }
   look_for_others();
   thread_ = std::jthread([this] { run(); });
   return {};
@@ -284,6 +296,8 @@ void WebhookJournal::write(std::deque<Job> jobs) {
 // Writes the records that could not be written before, for example because the disk was full, and
 // then removes the journals that have contained them until now.
 void WebhookJournal::write_again() {
+  // No webhook is left that another's journal would have to contain.
+  if (unwritten_.empty() && live_.empty()) remove_recovered();
   if (unwritten_.empty() && recovered_.empty() && !file_.is_damaged) return;
   if (file_.is_damaged && !compact()) return;
   while (!unwritten_.empty()) {
@@ -375,6 +389,7 @@ Result<WebhookJournal::File> WebhookJournal::create() const {
 }
 
 void WebhookJournal::remove(File& file) const {
+  if (file.descriptor < 0) return;
   std::error_code ec;
   std::filesystem::remove(file.path, ec);
   ::close(std::exchange(file.descriptor, -1));

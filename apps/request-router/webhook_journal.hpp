@@ -63,7 +63,8 @@ class WebhookJournal {
   WebhookJournal(const WebhookJournal&) = delete;
   WebhookJournal& operator=(const WebhookJournal&) = delete;
 
-  // Creates the folder and the file, and takes over existing journals. Blocks. Call it once.
+  // Creates the folder and the file, and takes over existing journals. On a full disk the webhooks
+  // are only in memory until it has room. Blocks. Call it once.
   Result<void> open();
 
   // Queue records, which are written in the order of the calls. Any thread. `durable` is called on

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <filesystem>
 #include <latch>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -277,6 +278,32 @@ TEST(WebhookJournal, WhatIsTakenOverOnAFullDiskIsTakenOverOnce) {
   }
   const Process third(path);
   EXPECT_EQ(third.found, 1U) << "1001 was delivered";
+}
+
+// Otherwise the router would not start, and the webhooks that fill the disk would stay there.
+TEST(WebhookJournal, OneThatBeginsOnAFullDiskDeliversWhatFillsIt) {
+  ::signal(SIGXFSZ, SIG_IGN);
+  const test::TempDir folder;
+  const auto path = folder / "journal";
+  {
+    Process first(path);
+    first.keep(webhook(1));
+    first.keep(webhook(2));
+  }
+  {
+    std::optional<FullDisk> full(std::in_place);
+    Process second(path);
+    EXPECT_EQ(second.found, 2U);
+    EXPECT_FALSE(second.is_kept(webhook(3)));
+    for (const std::uint64_t id : {1'001U, 1'002U, 3U}) second.journal.gone(id);
+    test::require_until([&] { return files_in(path).empty(); }, 10s,
+                        "the delivered journal to be removed");
+    full.reset();
+    std::uint64_t id = 10;
+    test::require_until([&] { return second.is_kept(webhook(++id)); }, 10s, "a new journal");
+  }
+  const Process third(path);
+  EXPECT_GE(third.found, 1U);
 }
 
 // The records behind a partial one would be lost with it.
