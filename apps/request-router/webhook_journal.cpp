@@ -299,6 +299,12 @@ void WebhookJournal::write_again() {
   // No webhook is left that another's journal would have to contain.
   if (unwritten_.empty() && live_.empty()) remove_recovered();
   if (unwritten_.empty() && recovered_.empty() && !file_.is_damaged) return;
+  // A file of removed webhooks may be what fills the disk.
+  if (live_.empty() && file_.size > kMagic.size()) {
+    remove(file_);
+    file_ = File();
+    file_.is_damaged = true;
+  }
   if (file_.is_damaged && !compact()) return;
   while (!unwritten_.empty()) {
     const auto [id, webhook] = *unwritten_.begin();

@@ -306,6 +306,22 @@ TEST(WebhookJournal, OneThatBeginsOnAFullDiskDeliversWhatFillsIt) {
   EXPECT_GE(third.found, 1U);
 }
 
+TEST(WebhookJournal, AFileOfDeliveredWebhooksGivesItsRoomToOthers) {
+  ::signal(SIGXFSZ, SIG_IGN);
+  const test::TempDir folder;
+  const auto path = folder / "journal";
+  const std::string bytes(15'000, 'x');
+  {
+    const FullDisk small(20'000);
+    Process process(path);
+    process.keep(webhook(1, bytes));
+    EXPECT_FALSE(process.is_kept(webhook(2, bytes)));
+    process.journal.gone(1);
+  }
+  const Process next(path);
+  EXPECT_EQ(next.found, 1U);
+}
+
 // The records behind a partial one would be lost with it.
 TEST(WebhookJournal, NoRecordFollowsAPartialOneThatCannotBeRemoved) {
   ::signal(SIGXFSZ, SIG_IGN);
