@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 #include <boost/asio/basic_signal_set.hpp>
 #include <boost/asio/redirect_error.hpp>
@@ -19,6 +20,7 @@
 #include "common/core/json_text.hpp"
 #include "common/core/process.hpp"
 #include "common/core/small_file.hpp"
+#include "common/core/text.hpp"
 #include "common/core/worker_pool.hpp"
 #include "common/daemon/loop_thread.hpp"
 #include "common/daemon/trace_exporter.hpp"
@@ -58,6 +60,7 @@ struct ConfigSources {
   // The mistakes of the file since then, and its fingerprint with them.
   std::vector<std::string> mistakes = {};
   std::string fingerprint_with_mistakes = {};
+  std::string fingerprint_when_empty = {};
 };
 
 // Runs one daemon from its valid configuration to its exit code. Lives on the loop thread.
@@ -167,6 +170,13 @@ class Frame {
     auto fingerprint = file_fingerprint(sources_.file);
     if (fingerprint == sources_.fingerprint) {
       sources_.mistakes.clear();
+      return std::nullopt;
+    }
+    // A file that is being written is empty for a moment, and would set all its settings to their
+    // defaults. One that is still empty at the next call is meant.
+    const auto text = read_small_file(sources_.file);
+    const bool is_empty = text && trimmed(*text).empty();
+    if (is_empty && std::exchange(sources_.fingerprint_when_empty, fingerprint) != fingerprint) {
       return std::nullopt;
     }
     DaemonConfig own;

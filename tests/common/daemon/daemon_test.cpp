@@ -101,6 +101,18 @@ TEST(Daemon, HelpListsTheProgramsAndTheCommonSettings) {
   EXPECT_EQ(result.err, "");
 }
 
+TEST(Daemon, AnEmptySettingsFileCountsWhenItStaysEmpty) {
+  const test::TempDir folder;
+  const std::string file = (folder / "config.yaml").string();
+  test::write_file(file, "size: 4\n");
+  Daemon daemon({"--config=" + file});
+  EXPECT_EQ(daemon.call("/settings", "POST").body, "size 4");
+  EXPECT_EQ(daemon.call("/settings", "POST").body, "unchanged");
+  test::write_file(file, "");
+  EXPECT_EQ(daemon.call("/settings", "POST").body, "unchanged") << "it may be being written";
+  EXPECT_EQ(daemon.call("/settings", "POST").body, "size 3") << "the default";
+}
+
 TEST(Daemon, TellsItsVersion) {
   const auto result = test::run_command(command({"--version"}));
   EXPECT_EQ(result.exit_code, 0);

@@ -95,8 +95,17 @@ DaemonSpec test_daemon() {
     });
   };
   spec.make = [config](DaemonContext context) {
-    const auto app = std::make_shared<App>(std::move(context), *config);
     DaemonApp frame;
+    frame.commands["/settings"] = [read_again = context.read_again](std::string_view) {
+      Config next;
+      const auto mistakes = read_again([&next](ConfigReader& reader) {
+        reader.add({"size", {"TEST_SIZE"}, "How many"}, next.size, 1, 5);
+      });
+      if (!mistakes) return AdminPage{.body = "unchanged"};
+      return AdminPage{.body = mistakes->empty() ? "size " + std::to_string(next.size)
+                                                 : mistakes->front()};
+    };
+    const auto app = std::make_shared<App>(std::move(context), *config);
     frame.start = [app] { return app->start(); };
     frame.stop = [app](Deadline deadline) { return app->stop(deadline); };
     frame.ready_checks = {{"cache", [app] { return app->not_ready_because(); }},
