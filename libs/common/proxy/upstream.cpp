@@ -1,6 +1,7 @@
 #include "common/proxy/upstream.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "common/net/tls_channel.hpp"
 
@@ -10,6 +11,8 @@ namespace {
 
 // Idle time after which the upstream may just be closing a connection.
 constexpr auto kLongIdle = std::chrono::seconds(1);
+// Generation of a connection that must not be used for a second request.
+constexpr unsigned kOutdated = std::numeric_limits<unsigned>::max();
 
 }  // namespace
 
@@ -68,10 +71,13 @@ std::unique_ptr<UpstreamConnection> Upstream::take() {
 }
 
 Task<Result<std::unique_ptr<UpstreamConnection>>> Upstream::connect(net::LookupClient client) {
+  const auto before = generation(Clock::now());
   auto channel = co_await dialer_.dial(deadline_after(options_.connect_timeout), std::move(client));
   if (!channel) co_return std::unexpected(channel.error());
   auto connection = std::make_unique<UpstreamConnection>(std::move(*channel));
-  connection->generation = generation(Clock::now());
+  // Certificates may have rotated meanwhile.
+  const auto current = generation(Clock::now());
+  connection->generation = current == before ? current : kOutdated;
   co_return connection;
 }
 

@@ -1,6 +1,9 @@
 #include "common/proxy/server.hpp"
 
 #include <iterator>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
@@ -8,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/net/memory_channel.hpp"
 #include "common/net/socket_channel.hpp"
 #include "common/proxy/upstream.hpp"
 #include "support/run_coro.hpp"
@@ -72,6 +76,30 @@ TEST(Upstream, AConnectionThatWasIdleForLongIsLookedAt) {
     ::close(ends[1]);
     EXPECT_EQ(upstream.take(), nullptr);
     EXPECT_EQ(upstream.idle(), 0U);
+  });
+}
+
+TEST(Upstream, AConnectionMadeDuringARotationOfCertificatesIsNotPooled) {
+  test::run_in_test_time([&]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    std::vector<std::unique_ptr<net::Channel>> peers;
+    unsigned certificates = 1;
+    bool rotates = true;
+    Dialer dialer;
+    dialer.dial = [&](Deadline, net::LookupClient) -> Task<Result<std::unique_ptr<net::Channel>>> {
+      auto [near, far] = net::MemoryChannel::pair(executor, 1024);
+      peers.push_back(std::move(far));
+      if (std::exchange(rotates, false)) ++certificates;
+      co_return std::move(near);
+    };
+    dialer.generation = [&](Clock::time_point) { return certificates; };
+    Upstream upstream(std::move(dialer), {});
+    for (std::size_t pooled = 0; pooled < 2; ++pooled) {
+      auto connection = co_await upstream.connect();
+      CO_ASSERT_OK(connection);
+      upstream.put(std::move(*connection));
+      EXPECT_EQ(upstream.idle(), pooled);
+    }
   });
 }
 
