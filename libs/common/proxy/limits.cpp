@@ -19,6 +19,15 @@ bool add(std::atomic<std::size_t>& counter, std::size_t more, std::size_t limit)
   return false;
 }
 
+// Charges as Totals::hold(). Called with the mutex locked: an attempt that fails raises the counters
+// for a moment, and another one must not fail because of that.
+bool take_room(Totals& totals, PeerUse& peer, std::size_t bytes) {
+  if (!add(peer.held, bytes, totals.limits.max_held_per_peer)) return false;
+  if (add(totals.held, bytes, totals.limits.max_held)) return true;
+  peer.held -= bytes;
+  return false;
+}
+
 }  // namespace
 
 std::shared_ptr<PeerUse> Totals::of(const ip::address& address) {
@@ -43,7 +52,7 @@ struct Totals::Waiting {
     const std::lock_guard lock(totals.waiting_mutex_);
     ++totals.waiting_count_;  // before the attempt, so that a later release sees it
     place = totals.waiting_.insert(totals.waiting_.end(), this);
-    if (totals.hold(*peer, bytes)) grant();
+    if (take_room(totals, *peer, bytes)) grant();
   }
   ~Waiting() {
     const std::lock_guard lock(totals.waiting_mutex_);
@@ -77,10 +86,8 @@ struct Totals::Waiting {
 };
 
 bool Totals::hold(PeerUse& peer, std::size_t bytes) {
-  if (!add(peer.held, bytes, limits.max_held_per_peer)) return false;
-  if (add(held, bytes, limits.max_held)) return true;
-  peer.held -= bytes;
-  return false;
+  const std::lock_guard lock(waiting_mutex_);
+  return take_room(*this, peer, bytes);
 }
 
 void Totals::release(PeerUse& peer, std::size_t bytes) {
@@ -90,7 +97,7 @@ void Totals::release(PeerUse& peer, std::size_t bytes) {
   const std::lock_guard lock(waiting_mutex_);
   for (auto next = waiting_.begin(); next != waiting_.end();) {
     auto* waiting = *next++;
-    if (hold(*waiting->peer, waiting->bytes)) waiting->grant();
+    if (take_room(*this, *waiting->peer, waiting->bytes)) waiting->grant();
   }
 }
 

@@ -1,6 +1,8 @@
 #include "common/proxy/limits.hpp"
 
+#include <atomic>
 #include <string>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -51,6 +53,29 @@ TEST(Totals, RoomGoesToThoseWhoHaveWaitedLongestAsFarAsItIsEnough) {
     EXPECT_FALSE(totals.is_short_of_room());
     co_await tasks.join();
   });
+}
+
+// A waiting request that was refused by a mistake would wait until others release room again.
+TEST(Totals, AnAttemptThatFailsOnAnotherLoopTakesNoRoom) {
+  Totals totals({.max_held = 100, .max_held_per_peer = 100});
+  const auto one = totals.of(make_address("192.0.2.1"));
+  const auto other = totals.of(make_address("192.0.2.2"));
+  EXPECT_TRUE(totals.hold(*one, 50));
+  std::atomic<bool> is_done = false;
+  std::jthread greedy([&] {
+    while (!is_done) EXPECT_FALSE(totals.hold(*one, 60));
+  });
+  int refused = 0;
+  for (int i = 0; i < 5'000; ++i) {
+    if (totals.hold(*other, 50)) {
+      totals.release(*other, 50);
+    } else {
+      ++refused;
+    }
+  }
+  is_done = true;
+  greedy.join();
+  EXPECT_EQ(refused, 0);
 }
 
 TEST(Totals, AnAddressHasOneAccountWhileItIsUsed) {
