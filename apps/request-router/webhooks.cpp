@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Number of refusals (4xx) that are retried, since a starting event source may refuse at first.
+// Number of refusals (3xx, 4xx) that are retried, since a starting event source may refuse at first.
 constexpr unsigned kRefusals = 3;
 constexpr std::size_t kMaxLost = 100;  // listed
 constexpr auto kLook = std::chrono::seconds(1);
@@ -39,7 +39,7 @@ const Log& log() {
 
 bool is_refusal(int status, unsigned refusals_before) {
   if (proxy::is_unavailable(status) || status == 408 || status == 429) return true;
-  return status >= 400 && status < 500 && refusals_before < kRefusals;
+  return status >= 300 && status < 500 && refusals_before < kRefusals;
 }
 
 http::Response accepted() {
@@ -390,7 +390,7 @@ void Webhooks::settle(const Attempt& attempt, const Result<http::Response>& answ
     return store_.refused(webhook->id,
                           "the event source answered " + std::to_string(answer->status), now);
   }
-  if (answer->status >= 400) {
+  if (answer->status >= 300) {
     lost(*webhook, "rejected");
   } else {
     delivered_total_.Increment();

@@ -254,6 +254,22 @@ TEST(RouterWebhooks, OneThatIsTooLargeForItsSourceIsRefused) {
   EXPECT_EQ(page(bed)["lost"][0]["reason"], "rejected");
 }
 
+// Git hosts follow no redirection either, and count it as a failure.
+TEST(RouterWebhooks, OneThatIsRedirectedIsNotDelivered) {
+  RouterHarness bed;
+  const auto port = bed.events().port();
+  bed.stop_events();
+  EXPECT_EQ(raw_call(bed.port(), webhook(1)).status, 202);
+  const RecordingUpstream back(
+      "events",
+      [](const RecordedRequest&, RawSocket& socket) {
+        return RecordingUpstream::reply(socket, "", "Location: /login\r\n", "302 Found");
+      },
+      port);
+  require_until([&] { return page(bed)["kept"] == 0; }, 30s, "the refusal of the source");
+  EXPECT_EQ(page(bed)["lost"][0]["reason"], "rejected");
+}
+
 TEST(RouterWebhooks, NothingIsKeptForASourceThatNobodyKnows) {
   RouterHarness bed;
   const auto answer =
