@@ -22,6 +22,9 @@ constexpr auto kKeepFailure = std::chrono::seconds(2);
 constexpr auto kServeOn = std::chrono::minutes(5);    // use of an old result
 constexpr auto kTimeLimit = std::chrono::seconds(1);  // wait while there is an old result
 constexpr std::size_t kMaxAddresses = 64;             // of one host
+// Minimum time between two calls of look_again() that take effect at once. A busy program tries a
+// peer that is down a thousand times a second.
+constexpr auto kLookAgainInterval = std::chrono::seconds(1);
 
 // Returns the number of a client's lanes; lookups of one lane run one at a time.
 std::size_t lanes_per_client(const Resolver::Options& options) {
@@ -62,6 +65,7 @@ Result<Addresses> look_up(const std::string& host) {
 struct Resolver::Entry {
   Result<Addresses> answer = fail(ErrorCode::unavailable, "not looked up yet");
   Clock::time_point fresh_until{};
+  Clock::time_point may_look_again_at{};
   Addresses good;  // last good result
   Clock::time_point good_until{};
   // State of the queued or running lookup.
@@ -220,7 +224,11 @@ Result<Addresses> Resolver::State::best(const Entry& entry) {
 void Resolver::State::look_again(const std::string& host) {
   const std::lock_guard lock(mutex_);
   const auto known = entries_.find(host);
-  if (known != entries_.end()) known->second->fresh_until = {};
+  if (known == entries_.end()) return;
+  auto& entry = *known->second;
+  const auto now = Clock::now();
+  entry.fresh_until = std::min(entry.fresh_until, std::max(now, entry.may_look_again_at));
+  if (entry.fresh_until <= now) entry.may_look_again_at = now + kLookAgainInterval;
 }
 
 void Resolver::State::note(const Endpoint& endpoint, bool works) {

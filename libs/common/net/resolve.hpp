@@ -60,7 +60,8 @@ class Resolver {
   Task<Result<Endpoints>> resolve(std::string host, std::uint16_t port, Deadline deadline,
                                   LookupClient client = {});
   // Makes the next resolve() query the name servers, even if the result is fresh, because the
-  // addresses may have changed. The last good result is kept in case they fail.
+  // addresses may have changed; within a second of the last call, the first one after that second.
+  // The last good result is kept in case they fail.
   void look_again(const std::string& host);
   // Records whether an endpoint accepted a connection, for the order of later attempts.
   void note(const Endpoint& endpoint, bool works);

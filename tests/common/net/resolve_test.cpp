@@ -185,6 +185,25 @@ TEST(Resolver, EqualLookupsAreOneAndAreRemembered) {
   });
 }
 
+// While a peer is down, each attempt to connect to it asks for a lookup.
+TEST(Resolver, LooksAgainAtMostOnceASecond) {
+  NameServer names;
+  names.set("a", "10.0.0.1");
+  Metrics metrics;
+  Resolver resolver(metrics, names.options());
+  run_in_test_time([&]() -> Task<> {
+    EXPECT_EQ(co_await ask(resolver, "a"), "10.0.0.1");
+    for (int i = 0; i < 10; ++i) {
+      resolver.look_again("a");
+      EXPECT_EQ(co_await ask(resolver, "a"), "10.0.0.1");
+    }
+    EXPECT_EQ(names.asked("a"), 2);
+    co_await sleep_for(seconds(1));
+    EXPECT_EQ(co_await ask(resolver, "a"), "10.0.0.1");
+    EXPECT_EQ(names.asked("a"), 3) << "the second call was not forgotten";
+  });
+}
+
 TEST(Resolver, AsksAgainAfterHalfAMinuteAndSoonAfterAFailure) {
   NameServer names;
   names.set("a", "10.0.0.1");
