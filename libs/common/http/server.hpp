@@ -30,7 +30,9 @@ struct ServerOptions {
   std::size_t max_head = 64 * 1024;  // request line and fields; more: 431
   std::chrono::milliseconds head_timeout{
       10'000};  // first byte to end of head (slow-loris): 408; TLS
-  std::chrono::milliseconds idle_timeout{60'000};  // between requests
+  // Between requests. Longer than the 60 s of nginx and of load balancers: one that closes first
+  // breaks a request that is on its way.
+  std::chrono::milliseconds idle_timeout{65'000};
   std::chrono::milliseconds body_timeout{60'000};  // each write; all waiting below 1 KiB/s
 };
 

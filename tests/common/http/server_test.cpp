@@ -324,6 +324,16 @@ TEST(Server, ClosesIdleConnectionsSilently) {
   });
 }
 
+// nginx and load balancers of clouds keep theirs for 60 s, and do not repeat a POST that is lost.
+TEST(Server, KeepsIdleConnectionsLongerThanProxies) {
+  with_server(echo, {}, [](TestServer& server) -> Task<> {
+    auto proxy = co_await test::raw_connect(server.port());
+    co_await sleep_for(seconds(62));
+    co_await proxy.send(get("/", "Connection: close\r\n"));
+    EXPECT_THAT(co_await proxy.read_to_end(), EndsWith("GET / "));
+  });
+}
+
 TEST(Server, AC07_EndsStalledBodies) {
   ErrorCode seen = ErrorCode::internal;
   const Handler handler = [&](Exchange& exchange) -> Task<> {
