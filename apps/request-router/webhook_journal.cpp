@@ -1,5 +1,6 @@
 #include "request-router/webhook_journal.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -202,6 +203,16 @@ WebhookJournal::~WebhookJournal() {
   }
   if (file_.descriptor < 0 && !file_.is_damaged) return;  // it was not opened
   write_again();
+  const auto lost = std::ranges::count_if(
+      unwritten_, [](const auto& record) { return record.second != nullptr; });
+  // While others' journals are not removed, they contain some of them.
+  if (lost > 0) {
+    log().error(recovered_.empty()
+                    ? "webhooks are lost, since their journal took no records"
+                    : "webhooks are lost, unless they stay in the journal of another process",
+                {{"webhooks", lost}});
+  }
+  if (!live_.empty()) log().info("webhooks stay in the journal", {{"webhooks", live_.size()}});
   for (const auto& [path, descriptor] : recovered_) ::close(descriptor);
   if (file_.descriptor < 0) return;
   if (live_.empty()) {

@@ -201,8 +201,6 @@ Task<> Webhooks::stop(Deadline deadline) {
     if (!journal_) {
       for (const auto& webhook : store_.clear()) lost(*webhook, "stopped");
       size_ = 0;
-    } else if (store_.size() > 0) {
-      log().info("webhooks stay in the journal", {{"webhooks", store_.size()}});
     }
   }
   journal_.reset();

@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "support/log_capture.hpp"
 #include "support/process.hpp"
 #include "support/wait.hpp"
 
@@ -320,6 +321,21 @@ TEST(WebhookJournal, AFileOfDeliveredWebhooksGivesItsRoomToOthers) {
   }
   const Process next(path);
   EXPECT_EQ(next.found, 1U);
+}
+
+TEST(WebhookJournal, TellsAtItsEndWhatIsLostAndWhatStays) {
+  ::signal(SIGXFSZ, SIG_IGN);
+  const test::TempDir folder;
+  const test::LogCapture log;
+  {
+    const FullDisk small(10'000);
+    Process process(folder / "journal");
+    process.keep(webhook(1));
+    process.keep(webhook(2));
+    EXPECT_FALSE(process.is_kept(webhook(3, std::string(20'000, 'x'))));
+  }
+  EXPECT_THAT(log.text(), testing::HasSubstr(R"(took no records","webhooks":1})"));
+  EXPECT_THAT(log.text(), testing::HasSubstr(R"(stay in the journal","webhooks":2})"));
 }
 
 // The records behind a partial one would be lost with it.
