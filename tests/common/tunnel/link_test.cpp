@@ -1,6 +1,9 @@
 #include "common/tunnel/link.hpp"
 
+#include <array>
+#include <cstddef>
 #include <deque>
+#include <string>
 #include <vector>
 
 #include <netinet/in.h>
@@ -10,6 +13,9 @@
 #include "common/http/websocket_channel.hpp"
 #include "common/net/channel_pair.hpp"
 #include "common/net/relay.hpp"
+
+// Absent without a sanitizer.
+extern "C" std::size_t __sanitizer_get_current_allocated_bytes() __attribute__((weak));
 
 namespace gitops::tunnel {
 namespace {
@@ -182,6 +188,36 @@ TEST(Link, AC21_AStalledStreamStopsNoOther) {
     }
     EXPECT_FALSE(written);
     EXPECT_EQ(co_await net::read_exactly(*unread, text.size()), text);
+    co_await writer.join();
+  });
+}
+
+// As a user whose path is slower than the link: some of the window is unread all the time.
+TEST(Link, AReaderThatIsAlwaysBehindHoldsNoMoreThanAFewWindows) {
+  if (__sanitizer_get_current_allocated_bytes == nullptr) GTEST_SKIP() << "counted by a sanitizer";
+  run([](Fixture& bed) -> Task<> {
+    constexpr std::size_t kRead = 8UL * 1024 * 1024;
+    constexpr std::size_t kHeld = 3UL * 1024 * 1024;
+    const auto executor = co_await asio::this_coro::executor;
+    const std::string part(64UL * 1024, 'x');
+    auto left = bed.open();
+    TaskGroup writer(executor);
+    writer.spawn("writer", [&]() -> Task<> {
+      while (co_await left->write(part)) {
+      }
+    });
+    auto right = co_await bed.accept();
+    const auto before = __sanitizer_get_current_allocated_bytes();
+    std::array<char, 4096> room;
+    for (std::size_t read = 0; read < kRead;) {
+      const auto size = co_await right->read_some(room);
+      CO_ASSERT_OK(size);
+      CO_ASSERT_TRUE(*size > 0);
+      read += *size;
+      co_await asio::post(executor, use_task);
+    }
+    EXPECT_LT(__sanitizer_get_current_allocated_bytes(), before + kHeld);
+    right->abort();
     co_await writer.join();
   });
 }
