@@ -247,9 +247,21 @@ void WebhookJournal::keep(Kept webhook, Durable durable) {
 }
 
 void WebhookJournal::gone(std::uint64_t id) {
-  const std::lock_guard lock(mutex_);
-  jobs_.push_back({.webhook = nullptr, .id = id, .durable = {}});
-  changed_.notify_all();
+  Durable unneeded;
+  {
+    const std::lock_guard lock(mutex_);
+    // A webhook without a record needs none. While the disk hangs, its bytes would stay in memory.
+    const auto waiting = std::ranges::find_if(
+        jobs_, [id](const Job& job) { return job.webhook != nullptr && job.id == id; });
+    if (waiting == jobs_.end()) {
+      jobs_.push_back({.webhook = nullptr, .id = id, .durable = {}});
+      changed_.notify_all();
+    } else {
+      unneeded = std::move(waiting->durable);
+      jobs_.erase(waiting);
+    }
+  }
+  if (unneeded) unneeded(Result<void>());
 }
 
 void WebhookJournal::run() {

@@ -68,8 +68,9 @@ class WebhookJournal {
   Result<void> open();
 
   // Queue records, which are written in the order of the calls. Any thread. `durable` is called on
-  // the journal's thread. Its error means that the record could not be written and the webhook is
-  // only in memory; it is written at a later look_interval, when the disk takes it again.
+  // the journal's thread, or by gone() if the record was still queued. Its error means that the
+  // record could not be written and the webhook is only in memory; it is written at a later
+  // look_interval, when the disk takes it again.
   using Durable = std::function<void(const Result<void>& written)>;
   void keep(Kept webhook, Durable durable);
   void gone(std::uint64_t id);
