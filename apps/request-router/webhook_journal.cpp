@@ -474,7 +474,11 @@ void WebhookJournal::take_over(const std::filesystem::path& path) {
   const auto count = webhooks.size();
   if (count > 0) {
     const auto taken = recover_(std::move(webhooks));
-    if (!taken) return;
+    if (!taken) {
+      if (!reports_.check("no room", Clock::now()).pass) return;
+      return log().warning("webhooks that another process kept wait until there is room for all",
+                           {{"journal_file", path.filename().string()}, {"webhooks", count}});
+    }
     for (const auto& webhook : *taken) unwritten_.emplace(webhook->id, webhook);
     log().info("took over the webhooks that another process kept",
                {{"journal_file", path.filename().string()}, {"webhooks", count}});

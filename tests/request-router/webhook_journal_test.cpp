@@ -329,6 +329,22 @@ TEST(WebhookJournal, AFileOfDeliveredWebhooksGivesItsRoomToOthers) {
   EXPECT_EQ(next.found, 1U);
 }
 
+TEST(WebhookJournal, TellsThatTheWebhooksOfAnotherProcessWaitForRoom) {
+  const test::TempDir folder;
+  const auto path = folder / "journal";
+  {
+    Process first(path);
+    first.keep(webhook(1));
+    first.keep(webhook(2));
+  }
+  Counter errors;
+  const test::LogCapture log;
+  WebhookJournal journal({.folder = path}, [](const auto&) { return std::nullopt; }, errors);
+  ASSERT_TRUE(journal.open());
+  EXPECT_THAT(log.text(), testing::HasSubstr("wait until there is room"));
+  EXPECT_THAT(log.text(), testing::HasSubstr(R"("webhooks":2})"));
+}
+
 // A disk that does not answer, during its life.
 struct HangingDisk {
   HangingDisk() { fdatasync_hangs = true; }
