@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Number of refusals (3xx, 4xx) that are retried, since a starting event source may refuse at first.
+// Number of refusals (3xx, 4xx) that are retried: a starting event source may refuse at first.
 constexpr unsigned kRefusals = 3;
 constexpr std::size_t kMaxLost = 100;  // listed
 constexpr auto kLook = std::chrono::seconds(1);

@@ -19,8 +19,8 @@ bool add(std::atomic<std::size_t>& counter, std::size_t more, std::size_t limit)
   return false;
 }
 
-// Charges as Totals::hold(). Called with the mutex locked: an attempt that fails raises the counters
-// for a moment, and another one must not fail because of that.
+// Charges as Totals::hold(). Called with the mutex locked: an attempt that fails raises the
+// counters for a moment, and another one must not fail because of that.
 bool take_room(Totals& totals, PeerUse& peer, std::size_t bytes) {
   if (!add(peer.held, bytes, totals.limits.max_held_per_peer)) return false;
   if (add(totals.held, bytes, totals.limits.max_held)) return true;
