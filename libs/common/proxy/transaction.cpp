@@ -329,7 +329,11 @@ Task<bool> Transaction::room(Clock::time_point now) {
 
 void Transaction::room_came(bool came, Clock::time_point now) {
   action_ = Action::move_bytes;
-  if (!came) return fail(too_much_held());
+  if (!came) {
+    const auto& all = context_.totals->limits;
+    const auto most = std::min(all.max_held, all.max_held_per_peer);
+    return fail(now_.room + now_.wanted_room > most ? too_large() : too_much_held());
+  }
   now_.room += std::exchange(now_.wanted_room, 0);
   pace_.start(pace_of_held(limits()), now);
   if (now_.collected == Collected::in_place) return collect_in_place(now);
