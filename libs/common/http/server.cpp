@@ -33,6 +33,7 @@ const Log kLog("http-server");
 constexpr std::size_t kHeadBuffer = 4 * 1024;  // initial size; grows with the head
 constexpr std::size_t kBodyBuffer = 16 * 1024;
 constexpr std::size_t kMaxDrain = 64 * 1024;
+constexpr std::string_view kEmptyLine = "\r\n";
 constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
 constexpr std::size_t kMaxAhead = 64 * 1024;    // bytes of further requests, read during a stream
 constexpr std::size_t kKeepOutput = 16 * 1024;  // capacity an idle connection may keep
@@ -225,7 +226,13 @@ Task<bool> ServerConnection::read_request() {
   begin_waiting();
   const auto& options = server.options;
   bool head_begun = false;
+  bool may_skip = true;
   while (true) {
+    // RFC 9112, section 2.2: some clients send an empty line behind a body.
+    if (may_skip && in.bytes().starts_with(kEmptyLine)) {
+      in.consume(kEmptyLine.size());
+      may_skip = false;
+    }
     if (!in.empty()) {
       const auto step = parser.next(in.bytes());
       if (!step) {

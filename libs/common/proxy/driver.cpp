@@ -1,5 +1,6 @@
 #include "common/proxy/driver.hpp"
 
+#include <string_view>
 #include <utility>
 
 #include "common/net/relay.hpp"
@@ -19,6 +20,7 @@ constexpr std::size_t kRoundCost = 4 * 1024;
 // Time limit for a client without a notice that its connection ends: it was accepted last before a
 // drain, or the head of its last response had already been sent.
 constexpr auto kLastChance = std::chrono::seconds(1);
+constexpr std::string_view kEmptyLine = "\r\n";
 
 // Writes what became of a request into its span, and ends it. The target stays out: it may hold
 // secrets.
@@ -65,7 +67,17 @@ Task<> Driver::run() {
   while (true) {
     if (done_ >= kMuch) co_await yield_after_much();
     waits_since_ = context_.reactor.now();
-    if (in_.empty() && !co_await wait_for_request()) break;
+    bool has_request = true;
+    for (bool may_skip = true; has_request;) {
+      // RFC 9112, section 2.2: some clients send an empty line behind a body.
+      if (may_skip && in_.bytes().starts_with(kEmptyLine)) {
+        in_.consume(kEmptyLine.size());
+        may_skip = false;
+      }
+      if (!in_.empty()) break;
+      has_request = co_await wait_for_request();
+    }
+    if (!has_request) break;
     done_ += kRequestCost;
     transaction_ = context_.lend();
     transaction_->begin(in_, peer_, context_.reactor.now());

@@ -324,6 +324,18 @@ TEST(Server, ClosesIdleConnectionsSilently) {
   });
 }
 
+TEST(Server, IgnoresOneEmptyLineBeforeARequest) {
+  with_server(echo, {}, [](TestServer& server) -> Task<> {
+    const auto post = "\r\nPOST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nhi\r\n";
+    const auto last = get("/last", "Connection: close\r\n");
+    const auto answers = co_await test::raw_exchange(server.port(), post + last);
+    EXPECT_EQ(count(answers, "HTTP/1.1 200 OK"), 2u);
+    EXPECT_THAT(answers, EndsWith("GET /last "));
+    EXPECT_THAT(co_await test::raw_exchange(server.port(), "\r\n\r\n" + last),
+                StartsWith("HTTP/1.1 400"));
+  });
+}
+
 // nginx and load balancers of clouds keep theirs for 60 s, and do not repeat a POST that is lost.
 TEST(Server, KeepsIdleConnectionsLongerThanProxies) {
   with_server(echo, {}, [](TestServer& server) -> Task<> {

@@ -402,6 +402,21 @@ TEST(Transaction, ABodyThatCameInPartsIsSentAgainAsAWhole) {
   });
 }
 
+// Some clients send it, and it belongs to neither request.
+TEST(Transaction, AnEmptyLineBehindABodyIsIgnored) {
+  play([](TransactionFixture& bed) -> Task<> {
+    auto [client, upstream] = co_await ask(bed, "\r\n" + kPost + "\r\n", "body");
+    co_await send(upstream, kOk);
+    EXPECT_THAT(co_await read(client, "ok"), StartsWith("HTTP/1.1 200"));
+    co_await send(client, kGet);
+    EXPECT_THAT(co_await read(upstream, "\r\n\r\n"), StartsWith("GET /x "));
+    co_await send(upstream, kOk);
+    EXPECT_THAT(co_await read(client, "ok"), StartsWith("HTTP/1.1 200"));
+    co_await send(client, "\r\n\r\n");
+    EXPECT_THAT(co_await read(client), StartsWith("HTTP/1.1 400")) << "one, not several";
+  });
+}
+
 TEST(Transaction, ASmallBodyPassesAsItComesWhenTooMuchIsHeld) {
   play(
       [](TransactionFixture& bed) -> Task<> {
