@@ -546,11 +546,26 @@ contains Argo CD, it is that one. global.external-argo-cd is the name that globa
   | toJson -}}
 {{- end -}}
 
-{{/* The namespace of Argo CD: that of its Service, which is the release's unless the values name another. Argument: the root. */}}
-{{- define "gitops-runtime.argocd.namespace" -}}
+{{/* The Service of argocd-server as its host names it; empty where that is a host outside the cluster. A host of two labels may be
+either: the manifests, the chart and the operator of Argo CD have Services whose names end with "server". Argument: the root. */}}
+{{- define "gitops-runtime.argocd.service" -}}
 {{- $host := (include "gitops-runtime.argocd" . | fromJson).host -}}
 {{- $service := include "gitops-runtime.serviceOf" (dict "root" . "url" (printf "http://%s" $host) "https" true) -}}
-{{- regexReplaceAll "^[^.]+\\.?([^.]*).*$" $service "${1}" | default .Release.Namespace -}}
+{{- if or (not (regexMatch "^[^.]+\\.[^.]+$" $service)) (regexMatch "^[^.]*server\\." $service) -}}
+{{- $service -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The namespace of Argo CD: the variable of the Application reporter, or that of the Service, which is the release's unless the values
+name another. Argument: the root. */}}
+{{- define "gitops-runtime.argocd.namespace" -}}
+{{- $reporter := include "gitops-runtime.event-reporters" . | fromJsonArray | first -}}
+{{- $named := index $reporter.values.env "ARGOCD_NAMESPACE" -}}
+{{- if and (kindIs "string" $named) $named -}}
+{{- $named -}}
+{{- else -}}
+{{- regexReplaceAll "^[^.]+\\.?([^.]*).*$" (include "gitops-runtime.argocd.service" .) "${1}" | default .Release.Namespace -}}
+{{- end -}}
 {{- end -}}
 
 {{/* Name and key, as JSON, of the Secret with the password of Argo CD; empty map: a token is used. */}}
@@ -782,11 +797,13 @@ map in the values), config (the map), known. */}}
 {{- if and (include "gitops-runtime.namespaced" .) (ne $there .Release.Namespace) }}
 - {{ printf "global.integrations.argo-cd.server.svc: Argo CD is in namespace %s, whose Applications are not reported, since the runtime is confined to %s" $there .Release.Namespace | quote }}
 {{- end }}
-{{- $argocd := include "gitops-runtime.argocd" . | fromJson }}
 {{- $ca := include "gitops-runtime.argocd.caSecret" . | fromJson }}
-{{- $namespace := regexReplaceAll "^[^.]+\\.?([^.]*).*$" $argocd.host "${1}" }}
-{{- if and (eq ($ca.name | default "") "argocd-secret") $namespace (ne $namespace .Release.Namespace) (not (regexMatch "^[0-9.:]+$" $argocd.host)) }}
-- {{ printf "global.integrations.argo-cd.server.tls.caCerts: argocd-server is in namespace %s, and Secret argocd-secret is looked for in %s; copy its certificate there and name that Secret, or give null for a public one" $namespace .Release.Namespace | quote }}
+{{- if eq ($ca.name | default "") "argocd-secret" }}
+{{- if not (include "gitops-runtime.argocd.service" .) }}
+- {{ printf "global.integrations.argo-cd.server.tls.caCerts: %s is no Service of the cluster, and Secret argocd-secret has the certificate that argocd-server makes for itself; name the Secret with the authority of that host, or give null for a public one" (include "gitops-runtime.argocd" . | fromJson).host | quote }}
+{{- else if ne $there .Release.Namespace }}
+- {{ printf "global.integrations.argo-cd.server.tls.caCerts: argocd-server is in namespace %s, and Secret argocd-secret is looked for in %s; copy its certificate there and name that Secret, or give null for a public one" $there .Release.Namespace | quote }}
+{{- end }}
 {{- end }}
 {{- end -}}
 
