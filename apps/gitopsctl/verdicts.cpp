@@ -178,7 +178,7 @@ Row argocd_token_row(const Result<bool>& may_get_applications) {
   if (*may_get_applications) return ok(kName, "accepted, may get all Applications");
   return denied(kName, "accepted, but may not get all Applications",
                 "add a policy for its account to argocd-rbac-cm: "
-                "p, role:NAME, applications, get, */*, allow");
+                "p, NAME, applications, get, */*, allow");
 }
 
 Row argocd_clusters_row(const Result<bool>& may_get_clusters) {
@@ -187,7 +187,7 @@ Row argocd_clusters_row(const Result<bool>& may_get_clusters) {
   if (*may_get_clusters) return ok(kName, "the token may get all clusters");
   return denied(kName, "the token may not get all clusters, so app-proxy reports none or some",
                 "add a policy for its account to argocd-rbac-cm: "
-                "p, role:NAME, clusters, get, *, allow");
+                "p, NAME, clusters, get, *, allow");
 }
 
 std::vector<Row> control_plane_rows(const Result<std::string>& account, milliseconds took) {

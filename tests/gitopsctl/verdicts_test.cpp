@@ -150,7 +150,7 @@ TEST(ArgoCdClustersRow, NamesThePolicyThatIsMissing) {
   const Row weak = argocd_clusters_row(false);
   EXPECT_EQ(weak.status, Status::failed);
   EXPECT_EQ(weak.reason, "denied");
-  EXPECT_NE(weak.hint.find("clusters, get, *, allow"), std::string::npos) << weak.hint;
+  EXPECT_NE(weak.hint.find(" p, NAME, clusters, get, *, allow"), std::string::npos) << weak.hint;
   EXPECT_EQ(argocd_clusters_row(fails(ErrorCode::timeout)).status, Status::not_known);
 }
 
@@ -159,6 +159,7 @@ TEST(ArgoCdTokenRow, TellsAcceptedRefusedAndTooWeakApart) {
   const Row weak = argocd_token_row(false);
   EXPECT_EQ(weak.status, Status::failed);
   EXPECT_EQ(weak.reason, "denied");
+  EXPECT_THAT(weak.hint, HasSubstr(" p, NAME, applications, get, */*, allow"));  // not role:NAME
   const Row refused = argocd_token_row(fails(ErrorCode::unauthenticated, 401));
   EXPECT_EQ(refused.status, Status::failed);
   EXPECT_EQ(refused.reason, "unauthenticated");
