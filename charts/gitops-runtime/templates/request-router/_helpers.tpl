@@ -167,5 +167,10 @@ to the pod, and five seconds are left in the end. */}}
 
 {{/* Argument: the root. */}}
 {{- define "gitops-runtime.router.remarks" -}}
-{{- include "gitops-runtime.component.remarks" (merge (dict "root" . "path" "internal-router") (include "gitops-runtime.router" . | fromJson)) }}
+{{- $router := include "gitops-runtime.router" . | fromJson }}
+{{- include "gitops-runtime.component.remarks" (merge (dict "root" . "path" "internal-router") $router) }}
+{{- $resources := $router.values.resources }}
+{{- if and $router.values.hpa.enabled (not (dig "requests" "cpu" "" $resources)) (not (dig "limits" "cpu" "" $resources)) }}
+- "internal-router.hpa: utilization is measured by resources.requests.cpu, which is not set, so the number of pods stays at minReplicas"
+{{- end }}
 {{- end -}}
