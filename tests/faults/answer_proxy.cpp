@@ -1,9 +1,12 @@
 #include "faults/answer_proxy.hpp"
 
 #include <array>
+#include <cerrno>
 #include <cstring>
+#include <iostream>
 #include <stdexcept>
 #include <stop_token>
+#include <thread>
 #include <utility>
 
 #include <netinet/in.h>
@@ -49,6 +52,10 @@ SocketAddress socket_address(const AnswerProxy::Address& address) {
 int connected(const AnswerProxy::Address& server) {
   const auto address = socket_address(server);
   const int socket = ::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (socket < 0) {
+    std::cerr << "the proxy has no socket to its server: " << std::strerror(errno) << '\n';
+    return -1;
+  }
   if (::connect(socket, address.get(), address.size) == 0) return socket;
   ::close(socket);
   return -1;
@@ -65,11 +72,24 @@ bool send_all(int socket, std::string_view bytes) {
 
 }  // namespace
 
-// The two sockets of a connection. Closed when both of its threads have ended.
+// The two sockets of a connection and the two threads that pass its bytes.
 class AnswerProxy::Link {
  public:
-  Link(int client, int server) : client(client), server(server) {}
+  Link(AnswerProxy& proxy, int client_socket, int server_socket)
+      : client(client_socket),
+        server(server_socket),
+        requests_([this, &proxy] {
+          proxy.pass_requests(*this);
+          --passing_;
+        }),
+        answers_([this, &proxy] {
+          proxy.pass_answers(*this);
+          --passing_;
+        }) {}
   ~Link() {
+    end();
+    requests_.join();
+    answers_.join();
     ::close(client);
     ::close(server);
   }
@@ -80,8 +100,15 @@ class AnswerProxy::Link {
     ::shutdown(server, SHUT_RDWR);
   }
 
+  [[nodiscard]] bool has_ended() const { return passing_ == 0; }
+
   const int client;
   const int server;
+
+ private:
+  std::atomic<int> passing_ = 2;
+  std::jthread requests_;
+  std::jthread answers_;
 };
 
 AnswerProxy::AnswerProxy(const Address& address, std::string answer) : answer_(std::move(answer)) {
@@ -102,8 +129,7 @@ AnswerProxy::AnswerProxy(const Address& address, std::string answer) : answer_(s
 AnswerProxy::~AnswerProxy() {
   acceptor_.request_stop();
   acceptor_.join();
-  cut();
-  workers_.clear();
+  links_.clear();
   ::close(listener_);
 }
 
@@ -115,11 +141,18 @@ void AnswerProxy::forward_to(Address server) {
 void AnswerProxy::cut() {
   const std::lock_guard lock(mutex_);
   for (const auto& link : links_) link->end();
-  links_.clear();
+}
+
+void AnswerProxy::forget_ended() {
+  std::erase_if(links_, [](const auto& link) { return link->has_ended(); });
 }
 
 void AnswerProxy::accept(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
+    {
+      const std::lock_guard lock(mutex_);
+      forget_ended();
+    }
     pollfd waits{.fd = listener_, .events = POLLIN, .revents = 0};
     if (::poll(&waits, 1, kPollMs) <= 0) continue;
     const int client = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
@@ -130,10 +163,7 @@ void AnswerProxy::accept(const std::stop_token& stop) {
       ::close(client);
       continue;
     }
-    const auto link = std::make_shared<Link>(client, server);
-    links_.push_back(link);
-    workers_.emplace_back([this, link] { pass_requests(*link); });
-    workers_.emplace_back([this, link] { pass_answers(*link); });
+    links_.push_back(std::make_unique<Link>(*this, client, server));
   }
 }
 

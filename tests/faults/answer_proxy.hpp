@@ -43,6 +43,8 @@ class AnswerProxy {
  private:
   class Link;
   void accept(const std::stop_token& stop);
+  // Forgets the connections that have ended. Call with the mutex.
+  void forget_ended();
   void pass_requests(Link& link);
   void pass_answers(Link& link);
   // Returns whether the bytes are an answer to be lost.
@@ -53,8 +55,7 @@ class AnswerProxy {
   std::uint16_t port_ = 0;
   std::mutex mutex_;
   Address server_ = std::uint16_t{0};
-  std::list<std::shared_ptr<Link>> links_;
-  std::list<std::jthread> workers_;  // of the links
+  std::list<std::unique_ptr<Link>> links_;
   std::atomic<std::size_t> to_lose_ = 0;
   std::atomic<std::size_t> lost_ = 0;
   std::atomic<std::size_t> forwarded_ = 0;

@@ -4,16 +4,29 @@
 // 50 lost answers.
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
+#include <filesystem>
+#include <functional>
 #include <iostream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "common/store/databases.hpp"
+#include "faults/answer_proxy.hpp"
 #include "faults/control_plane_application_history.hpp"
 #include "support/play.hpp"
+#include "support/process.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::test {
 namespace {
@@ -29,17 +42,22 @@ void play(store::Engine engine, std::chrono::seconds limit,
   std::mt19937_64 random(seed);
   ControlPlaneHistoryHarness control_plane(engine);
   control_plane.start();
-  run_coro(
-      [&]() -> Task<> {
-        ControlPlaneApplicationHistory history(co_await asio::this_coro::executor, control_plane,
-                                               seed);
-        co_await play_in(history, [&](ControlPlaneApplicationHistory&) -> Task<> {
-          co_await history.start();
-          if (!testing::Test::HasFailure()) co_await body(history, control_plane, random);
-          control_plane.end_faults();
-        });
-      },
-      limit);
+  try {
+    run_coro(
+        [&]() -> Task<> {
+          ControlPlaneApplicationHistory history(co_await asio::this_coro::executor, control_plane,
+                                                 seed);
+          co_await play_in(history, [&](ControlPlaneApplicationHistory&) -> Task<> {
+            co_await history.start();
+            if (!testing::Test::HasFailure()) co_await body(history, control_plane, random);
+            control_plane.end_faults();
+          });
+        },
+        limit);
+  } catch (...) {
+    std::cerr << control_plane.end_of_log();
+    throw;
+  }
   if (testing::Test::HasFailure()) std::cerr << control_plane.end_of_log();
   EXPECT_EQ(control_plane.program().stop(), 0);
 }
@@ -108,6 +126,25 @@ INSTANTIATE_TEST_SUITE_P(Kinds, ControlPlaneRestore,
                                          std::pair(store::Engine::postgres, Restore::volume),
                                          std::pair(store::Engine::postgres, Restore::recovery)),
                          restore_name);
+
+std::ptrdiff_t open_files() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
+                       std::filesystem::directory_iterator());
+}
+
+// A long history has many connections: a proxy without files left would refuse all of them.
+TEST(AnswerProxy, KeepsNothingOfConnectionsThatHaveEnded) {
+  // Without a server it ends each connection.
+  const AnswerProxy server(std::uint16_t{0}, "never");
+  AnswerProxy proxy(std::uint16_t{0}, "never");
+  proxy.forward_to(server.port());
+  const auto before = open_files();
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(http_call({.url = "http://127.0.0.1:" + std::to_string(proxy.port())}).status, 0);
+  }
+  require_until([&] { return open_files() <= before; }, std::chrono::seconds(30),
+                "the end of all connections");
+}
 
 using Rows = std::vector<ControlPlaneHistoryHarness::Row>;
 
