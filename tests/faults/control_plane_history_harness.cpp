@@ -93,7 +93,8 @@ std::string ControlPlaneHistoryHarness::register_runtime(const std::string& name
 std::string ControlPlaneHistoryHarness::end_of_log() const {
   constexpr std::size_t kMax = 20'000;
   const auto log = program_->log();
-  return log.substr(log.size() - std::min(log.size(), kMax));
+  const auto end = log.substr(log.size() - std::min(log.size(), kMax));
+  return postgres_ ? end + "\nPostgreSQL:\n" + postgres_->end_of_log() : end;
 }
 
 void ControlPlaneHistoryHarness::start_database() {

@@ -33,7 +33,7 @@ class ControlPlaneHistoryHarness {
   ControlPlaneProcess& program() { return *program_; }
   [[nodiscard]] const std::string& administrator_key() const { return key_; }
   [[nodiscard]] bool is_postgres() const { return postgres_ != nullptr; }
-  // The end of the program's log, for people.
+  // The end of the program's log and of PostgreSQL's, for people.
   [[nodiscard]] std::string end_of_log() const;
 
   // -- faults --

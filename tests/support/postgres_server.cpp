@@ -1,5 +1,6 @@
 #include "support/postgres_server.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -102,14 +103,26 @@ void PostgresServer::start() {
     argv.push_back(setting);
   }
   server_ = std::make_unique<Process>(ProcessOptions{
-      .argv = as_owner(std::move(argv)), .working_dir = folder_, .log_file = folder_ / "log"});
+      .argv = as_owner(std::move(argv)), .working_dir = folder_, .log_file = saved_ / "log"});
   wait_until_ready();
 }
 
 void PostgresServer::wait_until_ready() {
-  require_until(
-      [this] { return run_command({programs_ / "pg_isready", "-h", folder_, "-U", "test"}).ok(); },
+  const bool is_ready = wait_until(
+      [this] {
+        return !running() ||
+               run_command({programs_ / "pg_isready", "-h", folder_, "-U", "test"}).ok();
+      },
       kStartLimit, "PostgreSQL");
+  if (!is_ready || !running()) {
+    throw std::runtime_error("PostgreSQL does not start:\n" + end_of_log());
+  }
+}
+
+std::string PostgresServer::end_of_log() const {
+  constexpr std::size_t kMax = 20'000;
+  const auto log = read_file(saved_ / "log");
+  return log.substr(log.size() - std::min(log.size(), kMax));
 }
 
 void PostgresServer::crash() {

@@ -35,6 +35,8 @@ class PostgresServer {
   void crash();
   void start();
   [[nodiscard]] bool running() { return server_ && server_->running(); }
+  // The end of the server's log, for people. The log is not on the disk of the data, which may be full.
+  [[nodiscard]] std::string end_of_log() const;
   // Copies the data of a server that does not run, and puts the copy back.
   void save_data();
   void put_data_back();
@@ -65,8 +67,8 @@ class PostgresServer {
   std::filesystem::path folder_;
   std::filesystem::path programs_;
   std::vector<std::string> settings_;
+  TempDir saved_;  // the saved data, and the log
   std::unique_ptr<Process> server_;
-  TempDir saved_;
   int databases_ = 0;
 };
 
