@@ -32,6 +32,8 @@ REFUSED = {
     "release --sign": "unknown option --sign",
     "bench rooter": "no benchmark rooter; there are app_proxy",
     "bench --jsn": "unknown option --jsn",
+    "bench control_plane --disk-wait": "--disk-wait needs microseconds",
+    "bench http --disk-wait 1000": "--disk-wait is for the benchmark control_plane alone",
     "lint --tdy": "unknown option --tdy",
     "format --chek": "unknown option --chek",
 }
