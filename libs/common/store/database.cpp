@@ -43,6 +43,17 @@ class Database::State {
       if (auto locked = guard_.lock(); !locked) return std::unexpected(error_of(locked.error()));
       if (auto made = guard_.prepare(); !made) return std::unexpected(error_of(made.error()));
     }
+    if (options_.location.engine == Engine::postgres) {
+      // Most starts have nothing to migrate, and then a server that falls silent is an outage as at any other time.
+      auto writer = connect(Access::read_write);
+      if (!writer) return std::unexpected(std::move(writer.error()));
+      const auto is_current = is_migrated(**writer, migrations);
+      if (!is_current) return std::unexpected(is_current.error());
+      if (*is_current) {
+        writer_ = std::move(*writer);
+        return {};
+      }
+    }
     auto migrating = connect(Access::read_write, kMigrationSilence);
     if (!migrating) return std::unexpected(std::move(migrating.error()));
     writer_ = std::move(*migrating);

@@ -115,4 +115,13 @@ Result<void> migrate(Connection& connection, std::span<const Migration> migratio
   return done;
 }
 
+Result<bool> is_migrated(Connection& connection, std::span<const Migration> migrations) {
+  const auto has_table = connection.run(kHasTable);
+  if (!has_table) return std::unexpected(has_table.error());
+  if (has_table->number(0, 0) == 0) return false;
+  const auto applied = applied_steps(connection, migrations);
+  if (!applied) return std::unexpected(applied.error());
+  return *applied == migrations.size();
+}
+
 }  // namespace gitops::store

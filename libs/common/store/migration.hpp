@@ -23,4 +23,7 @@ struct Migration {
 Result<void> migrate(Connection& connection, std::span<const Migration> migrations,
                      const std::function<void(std::string_view)>& progress = {});
 
+// Returns whether the database has every step, without a lock and without a change. Errors: those of migrate().
+Result<bool> is_migrated(Connection& connection, std::span<const Migration> migrations);
+
 }  // namespace gitops::store

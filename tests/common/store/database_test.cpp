@@ -1,10 +1,14 @@
 #include "common/store/database.hpp"
 
 #include <array>
+#include <chrono>
+#include <future>
+#include <utility>
 
 #include <gtest/gtest.h>
 
 #include "common/store/databases.hpp"
+#include "common/store/postgres_connection.hpp"
 #include "support/run_coro.hpp"
 #include "support/wait.hpp"
 
@@ -185,6 +189,33 @@ TEST(Database, AWriteToASilentServerHasAnUnknownOutcome) {
   test::run_coro([&]() -> Task<> {
     CO_ASSERT_OK(co_await silent.database.write(soon(), [](Connection& c) { return add(c, 2); }));
   });
+}
+
+TEST(Database, AStartWithoutMigrationNoticesASilentServer) {
+  SilentPostgres silent(std::chrono::milliseconds(3'000));
+  silent.server.go_on();
+  const Location location{.engine = Engine::postgres,
+                          .dsn = silent.server.dsn("test1"),
+                          .answer_limit = std::chrono::milliseconds(3'000)};
+  // A lock of another session keeps the start within a statement.
+  const auto other = std::move(open_postgres(location, "other")).value();
+  ASSERT_TRUE(other->run_script("BEGIN; LOCK TABLE schema_migration"));
+  Database database({.location = location, .name = "second"}, silent.metrics);
+  auto opening = std::async(std::launch::async, [&] { return database.open(kSchema); });
+  test::require_until(
+      [&] {
+        return opening.wait_for(std::chrono::seconds(0)) == std::future_status::ready ||
+               silent.server.query(location.dsn,
+                                   "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted") == "t";
+      },
+      std::chrono::seconds(30), "a start that waits");
+  silent.server.stand_still();
+  const auto noticed = opening.wait_for(std::chrono::seconds(30));
+  silent.server.go_on();
+  EXPECT_EQ(noticed, std::future_status::ready);
+  const auto opened = opening.get();
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code, ErrorCode::unavailable) << opened.error().message;
 }
 
 TEST(Database, AMigrationMayBeSilent) {
