@@ -7,6 +7,7 @@
 #include <memory>
 #include <ostream>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include <fcntl.h>
@@ -184,6 +185,32 @@ int run_back_up(const BackupSettings& settings, cli::Console& console) {
 
 // -- restore --
 
+// Leaves the database in place under a second name. A restore that ends after it can be repeated: the database is still
+// there. Its log must not stay, since SQLite would apply it to the backup.
+Result<void> keep_before(const std::string& path, const std::string& before) {
+  std::error_code error;
+  if (fs::exists(path, error)) {
+    // One that is damaged, or finds no room, keeps its log.
+    if (auto connection = store::open_sqlite(path, store::Access::read_write, kCacheBytes)) {
+      std::ignore = (*connection)->run_script("PRAGMA wal_checkpoint(TRUNCATE)");
+    }
+  }
+  for (const auto suffix : kFiles) {
+    const auto from = path + std::string(suffix);
+    const auto to = before + std::string(suffix);
+    fs::remove(to, error);
+    if (suffix.empty()) {
+      fs::create_hard_link(from, to, error);
+      if (!error) continue;
+    }
+    fs::rename(from, to, error);
+    if (error && error != std::errc::no_such_file_or_directory) {
+      return file_error(to, error.value());
+    }
+  }
+  return {};
+}
+
 // Replaces the database by a copy of the backup. The one before stays beside it until the next restore.
 Result<void> put_back(const BackupSettings& settings,
                       std::span<const store::Migration> migrations) {
@@ -218,11 +245,7 @@ Result<void> put_back(const BackupSettings& settings,
     if (auto cut = (*connection)->run_script("PRAGMA wal_checkpoint(TRUNCATE)"); !cut) return cut;
   }
   if (auto synced = sync_file(restoring); !synced) return synced;
-  const auto before = path + ".before-restore";
-  for (const auto suffix : kFiles) {
-    fs::remove(before + std::string(suffix), error);
-    fs::rename(path + std::string(suffix), before + std::string(suffix), error);
-  }
+  if (auto kept = keep_before(path, path + ".before-restore"); !kept) return kept;
   return move_file(restoring, path);
 }
 

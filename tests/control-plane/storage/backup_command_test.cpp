@@ -86,6 +86,24 @@ TEST_F(BackupCommand, ABackupIsMadeWhileTheDatabaseIsUsedAndPutBack) {
   EXPECT_EQ(state(), "1 restores, 2 accounts, ok");
 }
 
+// Otherwise SQLite would apply the log of the database before to the backup.
+TEST_F(BackupCommand, ALogThatCannotBeMovedAwayStopsARestore) {
+  ASSERT_EQ(run({"backup", "--to", backup}), cli::kDone) << err.str();
+  auto used = open();
+  must(used->execute(kAddAccount, {"later"}));
+  const auto in_the_way = location.path + ".before-restore-wal";
+  fs::create_directories(fs::path(in_the_way) / "folder");
+  EXPECT_EQ(run({"restore", "--from", backup}), cli::kFailed);
+  EXPECT_THAT(err.str(), HasSubstr(in_the_way));
+  used.reset();
+  EXPECT_EQ(state(), "0 restores, 2 accounts, ok");
+  fs::remove_all(in_the_way);
+  ASSERT_EQ(run({"restore", "--from", backup}), cli::kDone) << err.str();
+  EXPECT_EQ(state(), "1 restores, 1 accounts, ok");
+  ASSERT_EQ(run({"restore", "--from", location.path + ".before-restore"}), cli::kDone) << err.str();
+  EXPECT_EQ(state(), "1 restores, 2 accounts, ok");
+}
+
 TEST_F(BackupCommand, ABackupLeavesAPodByStandardOutput) {
   ASSERT_EQ(run({"backup", "--to=-"}), cli::kDone) << err.str();
   std::ofstream(backup, std::ios::binary) << out.str();
