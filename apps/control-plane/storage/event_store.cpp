@@ -187,12 +187,13 @@ Result<BatchOutcome> EventStore::store(store::Connection& connection,
   auto last_change = last_change_;
   folding.write(writes, last_change);
   advance_reporters(batch, reporters, *loaded, writes, outcome);
+  is_change_known_ = false;  // also when an exception comes after the COMMIT
   if (auto applied = apply(connection, writes); !applied) {
-    is_change_known_ = applied.error().code != ErrorCode::unavailable;
     return abandon(std::move(applied.error()));
   }
-  note_written(writes.reporters);
   last_change_ = last_change;
+  is_change_known_ = true;
+  note_written(writes.reporters);
   outcome.last_change = last_change;
   return outcome;
 }

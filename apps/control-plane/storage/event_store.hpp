@@ -157,7 +157,7 @@ class EventStore {
 
   std::string instance_ = {};
   std::int64_t last_change_ = 0;
-  bool is_change_known_ = true;  // false after a COMMIT with an unknown outcome
+  bool is_change_known_ = true;  // false after a batch that failed
   // The times of the rows of reporters that were written last.
   std::map<ReporterKey, Micros> written_reporters_;
 };

@@ -260,6 +260,19 @@ TEST_P(EventStoreContract, ACommitWithoutAnAnswerUsesItsNumbersOfTheOutbox) {
   EXPECT_EQ(next.last_change, 3);
 }
 
+// As when memory runs out behind the COMMIT of the batch before: the numbers are taken, and nobody has noted it.
+TEST_P(EventStoreContract, ANumberOfTheOutboxThatIsTakenRefusesOneBatchOnly) {
+  store({event_of("shop", 5)});
+  constexpr Statement kTake{
+      .name = "test.take_change",
+      .sql =
+          "INSERT INTO change (instance, no, account, kind, object, at) SELECT instance, no + 1, "
+          "account, kind, object, at FROM change"};
+  ASSERT_TRUE(connection->run(kTake));
+  ASSERT_FALSE(events->store(*connection, std::vector{event_of("cart", 5)}));
+  EXPECT_EQ(store({event_of("cart", 5)}).last_change, 3);
+}
+
 TEST_P(EventStoreContract, BodiesOfEveryCodecAreReadAndUnknownOnesNamed) {
   const auto object = store({event_of("shop", 5)}).items.front().object;
   const auto newest = read_body(*connection, 1, object);
