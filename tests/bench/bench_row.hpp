@@ -40,6 +40,12 @@ inline void print_at_most(const std::string& name, const std::string& unit, doub
                 note);
 }
 
+// A row with a peer and without a goal.
+inline void print_ratio(const std::string& name, const std::string& unit, double ours, double peer,
+                        const std::string& note) {
+  detail::print(name, unit, ours, peer, ours / peer, "", nullptr, note);
+}
+
 // A row without a peer and without a goal.
 inline void print_measured(const std::string& name, const std::string& unit, double ours,
                            const std::string& note) {

@@ -4,11 +4,13 @@
 //   Applications: event-reporter, control plane on SQLite, and the stream of the page. Kubernetes and Argo CD are in this
 //   process and do as little as they can, since the real ones do not reach that rate.
 // - What a user's request takes through tunnel-server, tunnel-client and request-router to app-proxy, against the same
-//   request to app-proxy itself.
+//   request to app-proxy itself: with the real Argo CD, if it is built (./dev peers), and with the double, which answers
+//   in no time, so that the difference of the two is what the way costs.
 //
 // Arguments, to try it with small numbers: APPLICATIONS SECONDS REQUESTS.
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -20,6 +22,8 @@
 #include <utility>
 #include <vector>
 
+#include <boost/asio/thread_pool.hpp>
+
 #include "bench/bench_row.hpp"
 #include "bench/changing_applications.hpp"
 #include "bench/median.hpp"
@@ -27,8 +31,11 @@
 #include "common/http/client.hpp"
 #include "common/net/resolve.hpp"
 #include "daemons/control_plane_process.hpp"
+#include "demo/narrator.hpp"
 #include "demo/open_page.hpp"
 #include "demo/world.hpp"
+#include "peers/peer_bed.hpp"
+#include "peers/peer_events.hpp"
 #include "suite/suite_bed.hpp"
 #include "support/git_server.hpp"
 #include "support/wait.hpp"
@@ -212,7 +219,10 @@ class Requests {
   http::Client client_;
 };
 
-Task<> measure_kind(Requests& requests, int count, Kind kind) {
+// The peers of app-proxy.
+enum class Peers : std::uint8_t { real, doubles };
+
+Task<> measure_kind(Requests& requests, int count, Kind kind, Peers peers) {
   std::fprintf(stderr, "suite: %d requests %s\n", count, kind.first);
   const std::string document = kind.second;
   std::vector<double> by_tunnel;
@@ -223,17 +233,27 @@ Task<> measure_kind(Requests& requests, int count, Kind kind) {
     by_tunnel.push_back(co_await requests.take(true, document));
   }
   std::ranges::sort(by_tunnel);
-  print_at_most("suite, " + std::string(kind.first) + " through the tunnel : directly", "ms",
-                median(by_tunnel) * 1000, median(direct) * 1000, kGoalOfRequest,
-                "median of " + std::to_string(count) +
-                    " requests one after the other, on kept connections; p99 through the tunnel " +
-                    rounded(p99(by_tunnel) * 1000) + " ms");
+  const std::string name = "suite, " + std::string(kind.first) + " through the tunnel : directly";
+  const std::string note =
+      "median of " + std::to_string(count) +
+      " requests one after the other, on kept connections; p99 through the tunnel " +
+      rounded(p99(by_tunnel) * 1000) + " ms";
+  if (peers == Peers::real) {
+    print_at_most(name + ", real Argo CD", "ms", median(by_tunnel) * 1000, median(direct) * 1000,
+                  kGoalOfRequest, note);
+  } else {
+    print_ratio(name + ", double of Argo CD", "ms", median(by_tunnel) * 1000, median(direct) * 1000,
+                note);
+  }
 }
 
-Task<> measure_requests(Sizes sizes) {
+Task<> measure_requests(Sizes sizes, Peers peers) {
   const auto executor = co_await asio::this_coro::executor;
   test::GitServer git;
-  auto world = co_await demo::embedded_world(git);
+  asio::thread_pool pool(2);
+  demo::Narrator narrator;
+  auto world = co_await (peers == Peers::real ? demo::real_world(narrator)(pool, git)
+                                              : demo::embedded_world(git));
   SuiteBed bed(executor, world, git, SuiteBed::Network::direct);
   co_await bed.start();
   const auto repository = git.create_repository("shop");
@@ -255,14 +275,21 @@ Task<> measure_requests(Sizes sizes) {
     }
     co_await sleep_for(std::chrono::milliseconds(50));
   }
-  for (const auto& kind : kKinds) co_await measure_kind(requests, sizes.requests, kind);
+  for (const auto& kind : kKinds) co_await measure_kind(requests, sizes.requests, kind, peers);
   co_await bed.stop();
   co_await world.stop();
 }
 
 Task<> measure(Sizes sizes) {
   co_await measure_page(sizes);
-  co_await measure_requests(sizes);
+  co_await measure_requests(sizes, Peers::doubles);
+  const auto lacking = test::PeerBed::missing();
+  if (lacking || test::PeerEvents::missing()) {
+    std::fprintf(stderr, "suite: without the real Argo CD: %s\n",
+                 (lacking ? *lacking : *test::PeerEvents::missing()).c_str());
+    co_return;
+  }
+  co_await measure_requests(sizes, Peers::real);
 }
 
 }  // namespace
