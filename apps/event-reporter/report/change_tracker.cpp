@@ -408,12 +408,23 @@ Sequence ChangeTracker::present_sequence() const {
   return sequence_of(now);
 }
 
+bool ChangeTracker::is_unannounced(const std::string& key) const {
+  const auto known = ledger_.known().find(key);
+  return owns(key) && !unreadable_.contains(key) &&
+         (known == ledger_.known().end() || known->second.sequence == 0);
+}
+
 std::size_t ChangeTracker::unannounced() const {
-  return static_cast<std::size_t>(std::ranges::count_if(seen_, [this](const auto& seen) {
-    const auto known = ledger_.known().find(seen.first);
-    return owns(seen.first) && !unreadable_.contains(seen.first) &&
-           (known == ledger_.known().end() || known->second.sequence == 0);
-  }));
+  return static_cast<std::size_t>(std::ranges::count_if(
+      seen_, [this](const auto& seen) { return is_unannounced(seen.first); }));
+}
+
+std::vector<std::string> ChangeTracker::unannounced_away() const {
+  std::vector<std::string> keys;
+  for (const auto& [key, digest] : seen_) {
+    if (is_unannounced(key) && !objects_.is_readable(key)) keys.push_back(key);
+  }
+  return keys;
 }
 
 void ChangeTracker::unreadable(const std::string& key) {

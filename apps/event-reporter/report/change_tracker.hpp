@@ -123,6 +123,8 @@ class ChangeTracker final : public ShardObserver {
   // Returns the number of objects in the held shards no event of which was announced yet, without
   // those that cannot be read.
   [[nodiscard]] std::size_t unannounced() const;
+  // Returns the keys of those of them that cannot be read now (TrackedObjects::is_readable).
+  [[nodiscard]] std::vector<std::string> unannounced_away() const;
   // Records that the object's present state cannot be read, so it has no event before its next change.
   void unreadable(const std::string& key);
   // Compares the object with the ledger again when its shard is held, although it did not change.
@@ -208,6 +210,7 @@ class ChangeTracker final : public ShardObserver {
   void end_grants(std::uint32_t shard);
   [[nodiscard]] bool may_lose_parts(std::string_view key) const;
   [[nodiscard]] bool is_reported(const std::string& key, const Digest& digest) const;
+  [[nodiscard]] bool is_unannounced(const std::string& key) const;
   Task<> take_claims();
   Task<bool> start_over(std::uint32_t shard);
   void take_over(Claim claim);

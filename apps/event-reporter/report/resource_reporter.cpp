@@ -582,13 +582,18 @@ Task<> ResourceReporter::tick() {
 std::optional<Resync::Listed> ResourceReporter::listed() const {
   Resync::Listed listed;
   std::set<std::pair<std::string, std::string>>
-      lacking;  // cluster and kind with a watch that is not listed
+      lacking;  // cluster and kind with a watch that is not listed, or an object that is not known
   for (const auto& [id, cluster] : clusters_) {
     for (const auto& watch : cluster->watches) {
       if (watch->is_listed()) continue;
       if (cluster->is_own() && !watch->is_missing()) return std::nullopt;
       lacking.emplace(id, watch->what().resource.kind);
     }
+  }
+  // Their kinds were listed, but the ledger does not have them.
+  for (const auto& key : changes_.unannounced_away()) {
+    const auto id = parse_resource_key(key);
+    if (const auto* kind = find_kind(id.kind)) lacking.emplace(id.cluster, kind->resource.kind);
   }
   for (const auto& [id, cluster] : clusters_) {
     for (const auto& watch : cluster->watches) {

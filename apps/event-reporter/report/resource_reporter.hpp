@@ -82,7 +82,7 @@ class ResourceReporter final : private TrackedObjects, private ObjectReporter {
   void forget_clusters_but(const std::set<std::string>& servers);
 
   // See Resync::Options::listed: the kinds of the own cluster, which are waited for, and those that are listed on
-  // managed clusters.
+  // managed clusters, unless an object of theirs has no event and its cluster does not answer.
   [[nodiscard]] std::optional<Resync::Listed> listed() const;
 
   [[nodiscard]] std::vector<ReadyCheck> ready_checks();

@@ -22,6 +22,9 @@ constexpr auto kRefusedPause = std::chrono::minutes(5);
 // Time without an acknowledgement after which the control plane is asked where its database is: an object's sign of
 // life comes before (ReportQueue).
 constexpr auto kSilence = std::chrono::minutes(10);
+// Time for which objects without an event are waited for that cannot be read, as those of a managed cluster that does
+// not answer. It may be away for days.
+constexpr auto kAwayTimeLimit = std::chrono::minutes(2);
 // Bytes of identities in one request. An Application with more has a request of its own.
 constexpr std::size_t kMaxIdentities = 4UL * 1024 * 1024;
 
@@ -88,11 +91,12 @@ Task<> Resync::serve(const std::string& token) {
                {{"objects", changes_.owned()}});
   const auto sequence = changes_.present_sequence();
   co_await changes_.report_all_again();
+  const auto time_limit = deadline_after(kAwayTimeLimit);
   Backoff pauses(kPauses, random_seed());
   while (true) {
     // The next process has to know that everything is due before the control plane may forget it.
     auto told = co_await ledger_.flush(deadline_after(kFlushTimeout));
-    if (told) told = co_await tell(token, sequence);
+    if (told) told = co_await tell(token, sequence, time_limit);
     if (told) break;
     last_error_ = told.error().message;
     if (repeats_.check(last_error_, Clock::now()).pass) {
@@ -105,8 +109,8 @@ Task<> Resync::serve(const std::string& token) {
   log_.info("the control plane knows which objects exist");
 }
 
-Task<Result<void>> Resync::tell(const std::string& token, Sequence sequence) {
-  auto inventory = co_await until_known(token, sequence);
+Task<Result<void>> Resync::tell(const std::string& token, Sequence sequence, Deadline time_limit) {
+  auto inventory = co_await until_known(token, sequence, time_limit);
   if (auto added = co_await add_objects(inventory); !added) co_return added;
   const auto again = co_await post(inventory);
   if (!again) co_return std::unexpected(again.error());
@@ -114,13 +118,16 @@ Task<Result<void>> Resync::tell(const std::string& token, Sequence sequence) {
   co_return co_await tell_resources(std::move(inventory), *again);
 }
 
-// Waits until a shard is held, and every object was listed and has an entry in the ledger. An inventory
-// of no shard would end the resync, and the deletions that the control plane lost with it.
-Task<control_plane::Inventory> Resync::until_known(const std::string& token, Sequence sequence) {
+// Waits until a shard is held, and every object was listed and has an entry in the ledger, for some only until
+// `time_limit`. An inventory of no shard would end the resync, and the deletions that the control plane lost with it.
+Task<control_plane::Inventory> Resync::until_known(const std::string& token, Sequence sequence,
+                                                   Deadline time_limit) {
   while (true) {
     auto listed = options_.listed();
     auto shards = changes_.held_shards();
-    if (listed && !shards.empty() && changes_.unannounced() == 0) {
+    const auto given_up =
+        Clock::now() < time_limit ? std::size_t{0} : changes_.unannounced_away().size();
+    if (listed && !shards.empty() && changes_.unannounced() == given_up) {
       co_return control_plane::Inventory{.token = token,
                                          .is_of_applications = options_.is_of_applications,
                                          .shards = std::move(shards),

@@ -29,7 +29,8 @@ class Resync {
   struct Options {
     bool is_of_applications = true;
     std::uint32_t replicas = 1;
-    // Returns what was listed completely (Inventory::listed); nothing while the objects are not known yet.
+    // Returns what was listed completely (Inventory::listed), without the kinds of objects that have no event yet and
+    // cannot be read now; nothing while the objects are not known yet.
     std::function<std::optional<Listed>()> listed;
   };
   Resync(ChangeTracker& changes, Ledger& ledger, Delivery& delivery,
@@ -45,8 +46,9 @@ class Resync {
 
  private:
   Task<> serve(const std::string& token);
-  Task<Result<void>> tell(const std::string& token, Sequence sequence);
-  Task<control_plane::Inventory> until_known(const std::string& token, Sequence sequence);
+  Task<Result<void>> tell(const std::string& token, Sequence sequence, Deadline time_limit);
+  Task<control_plane::Inventory> until_known(const std::string& token, Sequence sequence,
+                                             Deadline time_limit);
   Task<Result<void>> add_objects(control_plane::Inventory& inventory);
   Task<Result<void>> tell_resources(control_plane::Inventory inventory,
                                     std::vector<std::string> uids);

@@ -337,6 +337,18 @@ TEST_F(ChangeTrackerTest, ObjectsWithoutAnEventAreCounted) {
   EXPECT_EQ(changes.unannounced(), 0U);
 }
 
+TEST_F(ChangeTrackerTest, ObjectsWithoutAnEventThatCannotBeReadNowAreTold) {
+  hold();
+  changes.changed("a/web", "u", digest(1), "one", {});
+  changes.changed("b/web", "v", digest(1), "one", {});
+  EXPECT_THAT(changes.unannounced_away(), testing::IsEmpty());
+  objects.away = {"b/web"};
+  EXPECT_EQ(changes.unannounced(), 2U);
+  EXPECT_THAT(changes.unannounced_away(), testing::ElementsAre("b/web"));
+  ledger.store("b/web", {.uid = "v", .sequence = 7});
+  EXPECT_THAT(changes.unannounced_away(), testing::IsEmpty());
+}
+
 TEST_F(ChangeTrackerTest, ThePresentSequenceIsNotAboveTheLimitOfAHeldShard) {
   const auto past = wall_now() - std::chrono::hours(1);
   changes.limit_sequences([&](std::uint32_t) { return past; });

@@ -14,6 +14,7 @@
 #include "doubles/fake_kube_api.hpp"
 #include "doubles/fake_platform.hpp"
 #include "event-reporter/report/managed_clusters.hpp"
+#include "event-reporter/report/resync.hpp"
 #include "support/log_capture.hpp"
 #include "support/run_coro.hpp"
 #include "support/status_page.hpp"
@@ -805,6 +806,49 @@ TEST(ResourceReporter, AnObjectOfAClusterThatIsNotWatchedIsNotReportedAgain) {
     EXPECT_FALSE(co_await changes.report_again(key_in(server)));
     EXPECT_TRUE(co_await changes.report_again(key_in(std::string(kOwnCluster))));
     CO_ASSERT_TRUE(co_await parts.platform_double.wait_for_count(4, deadline_after(seconds(10))));
+  });
+}
+
+// It may be away for days, and what a restore brought back would stay on the pages of all clusters.
+TEST(ResourceReporter, AnObjectOfAClusterThatIsAwayHoldsUpNoInventory) {
+  ResourceReporter::Options options;
+  options.queue.dirty.bytes = 1;  // no text is kept: each is read when it is reported
+  play(options, [](Parts& parts) -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    const std::string server = "https://prod.example.com";
+    test::FakeKubeApi prod(executor);
+    prod.add_type(r::kRollouts);
+    CO_ASSERT_OK(prod.start());
+    prod.fail_next(1'000'000, 500, {}, "/rollouts/far");
+    prod.put(r::kRollouts, {{"metadata", {{"name", "far"}, {"namespace", "shop"}, {"uid", "far"}}},
+                            {"status", {{"phase", "one"}}}});
+    const auto client = std::make_shared<k8s::Client>(
+        executor, parts.resolver, prod.cluster_config(), http::ProxySettings{}, "test");
+    parts.reporter->watch_cluster(
+        {.server = server, .name = "prod", .client = client, .namespaces = {}});
+    const auto key =
+        ResourceKey{.cluster = server, .kind = "rollouts", .object = {"shop", "far"}}.to_string();
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return parts.reporter->changes().sees(key); },
+                                             "the object of the managed cluster"));
+    co_await prod.stop();
+    parts.delivery->history().begin("resource/0/a", "", [](const std::string&) {});
+    Resync resync(
+        parts.reporter->changes(), *parts.ledger, *parts.delivery, *parts.platform,
+        {.is_of_applications = false, .listed = [&parts] { return parts.reporter->listed(); }},
+        parts.metrics);
+    TaskGroup group(executor);
+    group.spawn("resync", [&resync] { return resync.run(); });
+    parts.platform_double.acknowledge_with("e:9", "e-9");
+    parts.put("u", "one");
+    const auto& inventories = parts.platform_double.inventories();
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return !inventories.empty(); }, "the inventory",
+                                             std::chrono::minutes(4)));
+    EXPECT_EQ(inventories.front()["listed"],
+              json::array({json{{"cluster", ""}, {"kind", "Rollout"}}}));
+    EXPECT_TRUE(inventories.front()["objects"].contains("u"));
+    group.cancel();
+    co_await group.join();
+    parts.reporter->unwatch_cluster(server);
   });
 }
 
