@@ -237,17 +237,23 @@ void ResourceReporter::unwatch_cluster(const std::string& server) {
 
 void ResourceReporter::forget_cluster(const std::string& server) {
   unwatch_cluster(server);
-  const auto objects = changes_.forget(
-      [&server](std::string_view key) { return parse_resource_key(key).cluster == server; });
+  const auto is_there = [&server](std::string_view key) {
+    return parse_resource_key(key).cluster == server;
+  };
+  const auto objects = changes_.forget(is_there);
+  // A cluster that is built again has the URL of the one before, and its resourceVersions begin again.
+  newest_.forget_all(is_there);
   log_.info("a cluster is not managed any more: its objects are forgotten",
             {{"server", server}, {"objects", objects}});
 }
 
 void ResourceReporter::forget_clusters_but(const std::set<std::string>& servers) {
-  const auto objects = changes_.forget([&servers](std::string_view key) {
+  const auto is_elsewhere = [&servers](std::string_view key) {
     const auto cluster = parse_resource_key(key).cluster;
     return cluster != kOwnCluster && !servers.contains(cluster);
-  });
+  };
+  const auto objects = changes_.forget(is_elsewhere);
+  newest_.forget_all(is_elsewhere);
   if (objects == 0) return;
   log_.info("clusters are not managed any more: their objects are forgotten",
             {{"objects", objects}});

@@ -743,6 +743,49 @@ TEST(ResourceReporter, AReportUnderWayEndsWithItsCluster) {
   });
 }
 
+// It has the URL of the one before. Its states would look older than what was read there, and those that wait
+// together would not be reported one by one.
+TEST(ResourceReporter, AClusterThatIsBuiltAgainIsNotComparedWithTheOneBefore) {
+  play({}, [](Parts& parts) -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    const std::string server = "https://prod.example.com";
+    test::FakeKubeApi before(executor);
+    test::FakeKubeApi after(executor);
+    const auto put = [](test::FakeKubeApi& kube, const std::string& uid, const std::string& phase) {
+      kube.put(r::kRollouts, {{"metadata", {{"name", "web"}, {"namespace", "shop"}, {"uid", uid}}},
+                              {"status", {{"phase", phase}}}});
+    };
+    const auto watch = [&](const test::FakeKubeApi& kube) {
+      parts.reporter->watch_cluster(
+          {.server = server,
+           .name = "prod",
+           .client = std::make_shared<k8s::Client>(executor, parts.resolver, kube.cluster_config(),
+                                                   http::ProxySettings{}, "test"),
+           .namespaces = {}});
+    };
+    for (auto* kube : {&before, &after}) {
+      kube->add_type(r::kRollouts);
+      CO_ASSERT_OK(kube->start());
+    }
+    for (int i = 0; i < 20; ++i) put(before, "old", std::to_string(i));
+    watch(before);
+    CO_ASSERT_TRUE(co_await parts.wait_for("old 19"));
+    EXPECT_TRUE(co_await parts.is_quiet());
+    parts.reporter->changes().report_all([](std::string_view) { return true; });
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] { return before.count("GET", "/rollouts/web") > 0; }, "a read"));
+    EXPECT_TRUE(co_await parts.is_quiet());
+    parts.reporter->forget_cluster(server);
+    put(after, "new", "one");
+    watch(after);
+    CO_ASSERT_TRUE(co_await parts.wait_for("new one"));
+    EXPECT_EQ(after.count("GET", "/rollouts/web"), 0U);
+    parts.reporter->unwatch_cluster(server);
+    co_await before.stop();
+    co_await after.stop();
+  });
+}
+
 // As by `kubectl replace --force`. What is due would be forgotten with the cluster, deletions for good.
 TEST(ManagedClusters, ASecretThatIsReplacedForgetsNothing) {
   play({}, [](Parts& parts) -> Task<> {
