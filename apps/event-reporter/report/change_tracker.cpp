@@ -225,6 +225,11 @@ std::size_t ChangeTracker::retry_refused() {
   return events;
 }
 
+void ChangeTracker::retried(const Grant& grant, const std::string& key) {
+  retries_.erase(key);
+  if (!grant.owner && seen_.contains(key)) to_retry_.insert(key);
+}
+
 void ChangeTracker::send_heartbeat() {
   const auto has_event = [this](const auto& seen) {
     const auto known = ledger_.known().find(seen.first);
@@ -516,6 +521,11 @@ void ChangeTracker::take_over(Claim claim) {
 
 void ChangeTracker::hold(std::uint32_t shard) {
   shards_[shard].held = true;
+  std::erase_if(to_retry_, [&](const std::string& key) {
+    if (shard_of_key(key) != shard) return false;
+    retries_.insert(key);
+    return true;
+  });
   const auto now = Clock::now();
   // The inventory has the objects that other replicas may have reported; their reports find deleted
   // parts.

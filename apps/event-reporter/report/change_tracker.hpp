@@ -135,8 +135,9 @@ class ChangeTracker final : public ShardObserver {
   // Makes the objects with events that were refused for good due, and retries these events once.
   // Returns the number of such events.
   std::size_t retry_refused();
-  // Reports that the report of the object with Grant::retry_refused has ended.
-  void retried(const std::string& key) { retries_.erase(key); }
+  // Reports that the report of the object with Grant::retry_refused has ended. One without the shard does not retry the
+  // events of an object that exists; they are retried when the shard is held.
+  void retried(const Grant& grant, const std::string& key);
   // Forgets the objects that `which` selects, also in the ledger, without reporting anything. Returns
   // the number of them in the ledger.
   std::size_t forget(const KeyFilter& which);
@@ -227,6 +228,7 @@ class ChangeTracker final : public ShardObserver {
   std::unordered_map<std::uint32_t, std::size_t> seen_in_;  // number of objects by shard
   std::unordered_map<std::uint32_t, ShardState> shards_;    // those that were ever claimed
   std::unordered_set<std::string> retries_;                 // keys, see Grant::retry_refused
+  std::unordered_set<std::string> to_retry_;                // keys of retries_ when it is held
   std::unordered_set<std::string> to_compare_;              // keys, see compare_again()
   std::unordered_set<std::string> unreadable_;              // keys of objects in seen_
   std::deque<Claim> claims_;                                // shards to be held after start_over()

@@ -39,7 +39,7 @@ Task<Result<void>> report_work(ChangeTracker& changes, ObjectReporter& reporter,
   if (!grant) co_return fail(ErrorCode::unavailable, "the object's shard is being taken over");
   auto reported = co_await report_in_order(changes, reporter, *grant, key, work, attempt);
   if (!reported) co_return reported;
-  if (grant->retry_refused) changes.retried(key);
+  if (grant->retry_refused) changes.retried(*grant, key);
   auto missed = co_await reporter.report_missed(*grant, key, work);
   if (!missed) co_return missed;
   // States may be left, and their next report is another one: by the holder, or for the inventory.

@@ -433,8 +433,26 @@ TEST_F(ChangeTrackerTest, WhatWasRefusedIsDueOnCommand) {
   EXPECT_EQ(changes.retry_refused(), 1U);
   EXPECT_TRUE(dirty.take("a/web").live);
   EXPECT_TRUE(changes.grant("a/web")->retry_refused);
-  changes.retried("a/web");
+  changes.retried(*changes.grant("a/web"), "a/web");
   EXPECT_FALSE(changes.grant("a/web")->retry_refused);
+}
+
+// As after a restart: the first list comes before the Lease, and the object is looked at for parts that are gone.
+TEST_F(ChangeTrackerTest, WhatWasRefusedIsRetriedWithTheShardAlsoAfterAReportWithoutIt) {
+  LedgerEntry entry{.uid = "u", .change = digest(1)};
+  entry.announce(digest(1), 5);
+  entry.refuse(400, {}, "no");
+  ledger.store("a/web", entry);
+  changes.changed("a/web", "u", digest(1), "one", {});
+  EXPECT_EQ(changes.retry_refused(), 1U);
+  const auto without_shard = changes.grant("a/web");
+  EXPECT_FALSE(without_shard->owner);
+  EXPECT_TRUE(without_shard->retry_refused);
+  changes.retried(*without_shard, "a/web");
+  EXPECT_FALSE(changes.grant("a/web")->retry_refused);
+  hold();
+  EXPECT_TRUE(dirty.take("a/web").live);
+  EXPECT_TRUE(changes.grant("a/web")->retry_refused);
 }
 
 TEST_F(ChangeTrackerTest, ARefusedDeletionIsDueOnCommandAndNoOtherIsMadeUp) {
