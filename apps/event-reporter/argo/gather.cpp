@@ -20,6 +20,9 @@ constexpr auto kReadTimeout = std::chrono::seconds(30);
 // Without it the commits of an application that is slow each time would never be read.
 constexpr auto kLastReads = std::chrono::seconds(5);
 constexpr auto kSettingsPeriod = std::chrono::seconds(30);
+// Time for which the read of Argo CD's settings is refused before its defaults are assumed. An API server that starts
+// refuses for seconds what it allows later.
+constexpr auto kRefusedSettings = std::chrono::seconds(30);
 constexpr std::size_t kCommits = 4096;
 // Pauses between attempts to read the metadata of one commit.
 constexpr Backoff::Options kCommitPauses{.initial = std::chrono::seconds(1),
@@ -228,6 +231,8 @@ Task<Result<void>> Gatherer::load_settings() {
   } else if (config.error().code == ErrorCode::forbidden && config_was_read_) {
     // An API server that starts refuses what it allows later, so this says nothing about the settings.
     settings = settings_;
+  } else if (config.error().code == ErrorCode::forbidden && !is_refused_for_long()) {
+    co_return std::unexpected(config.error());
   } else if (config.error().code == ErrorCode::not_found ||
              config.error().code == ErrorCode::forbidden) {
     if (repeats_.check("argocd-cm", Clock::now()).pass) {
@@ -240,6 +245,13 @@ Task<Result<void>> Gatherer::load_settings() {
   settings_ = std::move(settings);
   settings_known_ = true;
   co_return Result<void>();
+}
+
+// Returns whether the first refusal of Argo CD's settings was long ago.
+bool Gatherer::is_refused_for_long() {
+  const auto now = Clock::now();
+  if (!config_refused_at_) config_refused_at_ = now;
+  return now - *config_refused_at_ >= kRefusedSettings;
 }
 
 void Gatherer::start(TaskGroup& group) {

@@ -170,6 +170,7 @@ class Gatherer {
 
   Task<Result<void>> require_settings();
   Task<Result<void>> load_settings();
+  bool is_refused_for_long();
   Task<> refresh_settings();
   Task<Answers> read_answers(const std::string& name, const ReadPlan& plan, Reads reads,
                              const argo::ObjectFilter& only, Deadline deadline);
@@ -196,6 +197,7 @@ class Gatherer {
   TrackingSettings settings_;
   bool settings_known_ = false;
   bool config_was_read_ = false;  // the ConfigMap with the settings
+  std::optional<Clock::time_point> config_refused_at_;
   RevisionCache cache_;
   std::unordered_map<std::string, CommitRequest> commit_requests_;  // by repository and revision
   Event read_ended_;

@@ -262,6 +262,32 @@ TEST(Reporter, ARefusedReadOfArgoCdsSettingsLeavesThemAsTheyWere) {
   });
 }
 
+// As after a restart of the whole cluster. Events with the defaults would stay until the next change.
+TEST(Reporter, AnApiServerThatStartsIsNoReasonToAssumeArgoCdsDefaults) {
+  play([](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start_doubles();
+    fixture.kube.put(k8s::resources::kConfigMaps,
+                     {{"metadata", {{"name", "argocd-cm"}, {"namespace", "argocd"}}},
+                      {"data", {{"application.resourceTrackingMethod", "label"}}}});
+    fixture.kube.fail_next(3, 403, {}, "/configmaps/argocd-cm");
+    fixture.put({.resources = 0});
+    co_await fixture.start_reporter();
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(1));
+    EXPECT_EQ(fixture.platform.reports()[0].source("trackingMethod"), "label");
+  });
+}
+
+TEST(Reporter, WithoutThePermissionForArgoCdsSettingsItsDefaultsAreAssumed) {
+  play([](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start_doubles();
+    fixture.kube.fail_next(1'000'000, 403, {}, "/configmaps/argocd-cm");
+    fixture.put({.resources = 0});
+    co_await fixture.start_reporter();
+    EXPECT_TRUE(co_await test::eventually([&] { return fixture.platform.reports().size() == 1; },
+                                          "the event of the Application", std::chrono::minutes(2)));
+  });
+}
+
 // The API server refuses a read for a moment; the child is no root application because of that.
 TEST(Reporter, ARefusedReadOfTheParentMakesNoRootApplication) {
   play([](ReporterFixture& fixture) -> Task<> {
