@@ -21,6 +21,8 @@ inline constexpr std::string_view kNothingToCommit = "NothingToCommit";
 inline constexpr std::string_view kNoSigningKey = "NoSigningKey";
 // A refusal with a known cause_of_refusal().
 inline constexpr std::string_view kServerLimit = "ServerLimit";
+// A success in another media type than Git's: another server responded in place of the Git server.
+inline constexpr std::string_view kNotGit = "NotGit";
 // See CommitRequest::needs_default_branch.
 inline constexpr std::string_view kDefaultBranchUnknown = "DefaultBranchUnknown";
 // Committer::stop() ended the request.

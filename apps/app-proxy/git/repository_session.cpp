@@ -2,6 +2,7 @@
 #include <span>
 #include <utility>
 
+#include "app-proxy/git/failure_codes.hpp"
 #include "app-proxy/git/libgit2.hpp"
 #include "app-proxy/git/repository.hpp"
 
@@ -84,11 +85,12 @@ std::string server_says(const Wire& wire) {
   return words.empty() ? std::string() : "; it says: \"" + words + "\"";
 }
 
-// Checks for a status by which the server, or something before it, has not taken the push. Other
+// Checks for a response by which the server, or something before it, has not taken the push. Other
 // errors of servers may come after it was carried out.
-bool says_nothing_was_done(int status) {
-  return (status >= 300 && status < 500) || status == 501 || status == 505 || status == 507 ||
-         status == 511;
+bool says_nothing_was_done(const Error& error) {
+  const int status = error.http_status;
+  return error.subcode == kNotGit || (status >= 300 && status < 500) || status == 501 ||
+         status == 505 || status == 507 || status == 511;
 }
 
 PushAnswer refused_push(const Wire& wire, const std::string& branch, const std::string& refusal) {
@@ -233,7 +235,7 @@ PushAnswer BareRepository::Session::push(const std::string& branch, const std::s
   if (status == 408 || status == 429) {
     return {.kind = PushAnswer::Kind::not_now, .error = std::move(error)};
   }
-  if (says_nothing_was_done(status)) {
+  if (says_nothing_was_done(error)) {
     return {.kind = PushAnswer::Kind::refused, .error = std::move(error)};
   }
   return {.kind = began ? PushAnswer::Kind::lost : PushAnswer::Kind::not_sent,

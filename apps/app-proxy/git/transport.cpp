@@ -7,6 +7,7 @@
 #include <git2/sys/transport.h>
 #include <new>
 
+#include "app-proxy/git/failure_codes.hpp"
 #include "common/core/encoding.hpp"
 #include "common/core/json_text.hpp"
 #include "common/core/time.hpp"
@@ -189,8 +190,10 @@ Result<void> Wire::check_head(const http::Response& answer, Service service) {
   std::string expected = "application/x-" + std::string(name_of(service));
   expected += is_list(service) ? "-advertisement" : "-result";
   if (!http::equal_ignoring_case(http::media_type(answer.headers), expected)) {
-    return fail(ErrorCode::protocol,
-                host + " does not speak Git's smart HTTP protocol for " + url_.name);
+    return std::unexpected(
+        Error{.code = ErrorCode::protocol,
+              .message = host + " does not speak Git's smart HTTP protocol for " + url_.name,
+              .subcode = kNotGit});
   }
   return {};
 }

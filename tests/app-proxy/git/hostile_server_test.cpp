@@ -323,6 +323,19 @@ TEST(HostileServer, ARedirectOfAPushIsARefusal) {
   }
 }
 
+// As of a page to log in. Git's servers report a push in a media type of its own.
+TEST(HostileServer, APageInAnswerToAPushIsARefusal) {
+  const auto nothing = list_of(empty_list("git-upload-pack"));
+  const auto to_push = push_list(empty_list("git-receive-pack"));
+  commit_to({nothing, to_push, list_of("<html>Log in</html>", "text/html"), to_push}, {},
+            [](const Error& error, CannedServer& server) {
+              EXPECT_EQ(error.code, ErrorCode::protocol) << error.message;
+              EXPECT_TRUE(error.message.contains("does not speak Git")) << error.message;
+              EXPECT_FALSE(error.message.contains("not known")) << error.message;
+              EXPECT_EQ(server.seen().size(), 4U);
+            });
+}
+
 // AC-40: a list that never ends, a byte now and then. The commit ends at its deadline, and meanwhile
 // and afterwards others are served.
 TEST(HostileServer, AC40_ASlowServerDelaysNobodyElse) {
