@@ -32,7 +32,9 @@ type GitSourceSlice { edges: [GitSourceEdge!]! pageInfo: PageInfo! }
 type GitSourceEdge { node: GitSource! }
 type GitSource { metadata: ObjectMeta! self: Application permissions: [GitPermission!]! }
 type ObjectMeta { group: String! version: String! kind: String! name: String! namespace: String
-                  runtime: String! cluster: String account: String! }
+                  runtime: String! cluster: String account: String! labels: [StringPair!]
+                  annotations: [StringPair!] }
+type StringPair { key: String! value: String! }
 type GitPermission { userId: String! read: Boolean! write: Boolean! }
 type PageInfo { startCursor: String endCursor: String hasNextPage: Boolean! hasPrevPage: Boolean! }
 type Mutation {
@@ -271,6 +273,7 @@ graphql::Resolvers FakeAccounts::resolvers() {
                                           "Account",
                                           "Features",
                                           "ObjectMeta",
+                                          "StringPair",
                                           "GenericEntity",
                                           "Runtime",
                                           "RuntimeSlice",
@@ -381,7 +384,9 @@ std::optional<graphql::Json> FakeAccounts::application(graphql::Call& call) cons
                                        {"namespace", "argocd"},
                                        {"runtime", "prod"},
                                        {"account", "acc-1"},
-                                       {"cluster", "https://kubernetes.default.svc"}}},
+                                       {"cluster", "https://kubernetes.default.svc"},
+                                       {"labels", found->second.labels},
+                                       {"annotations", found->second.annotations}}},
                                      {"specSource",
                                       {{"repoURL", found->second.repository},
                                        {"targetRevision", found->second.revision},

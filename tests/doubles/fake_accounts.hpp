@@ -78,6 +78,8 @@ class FakeAccounts {
     std::string repository;
     std::string revision;
     std::string path;
+    Json labels = Json::array();  // {key, value}
+    Json annotations = Json::array();
   };
   void set_application(const std::string& name, Source source) {
     applications_[name] = std::move(source);

@@ -276,6 +276,37 @@ TEST(AppProxyPromotions, AskEachCallerForTheRight) {
   });
 }
 
+// Rules on attributes that an Application's labels and annotations hold.
+TEST(AppProxyPromotions, RulesSeeTheLabelsTheProductAndTheGitSource) {
+  in_promotion_harness([](PromotionHarness& w) -> Task<> {
+    auto& accounts = w.harness.base.platform.accounts();
+    const auto pair = [](const char* key, const char* value) {
+      return Json{{"key", key}, {"value", value}};
+    };
+    const Json labels = Json::array({pair("team", "web")});
+    const Json annotations = Json::array(
+        {pair("codefresh.io/product", "shop"),
+         pair("argocd.argoproj.io/tracking-id", "gs:argoproj.io/Application:argocd/x")});
+    accounts.set_application("shop-dev", {w.git.url("shop"), "dev", "./dev", labels, annotations});
+    accounts.set_application("shop-prod",
+                             {w.git.url("shop"), "HEAD", "prod/", labels, annotations});
+    Json rules = Json::array();
+    for (const auto& [team, source] : {std::pair{"may", "gs"}, {"not", "another"}}) {
+      Json rule = PromotionHarness::rule(team, "argocd");
+      rule["attributes"].push_back({{"name", "LABEL"}, {"key", "team"}, {"value", "web"}});
+      rule["attributes"].push_back({{"name", "PRODUCT_NAME"}, {"value", "shop"}});
+      rule["attributes"].push_back({{"name", "GIT_SOURCE"}, {"value", source}});
+      rules.push_back(std::move(rule));
+    }
+    accounts.set_rules(std::move(rules));
+    co_await w.start();
+    const auto refused = co_await w.promote(PromotionHarness::kMayNot, PromotionHarness::body());
+    EXPECT_EQ(refused.status, 403) << refused.body;
+    const auto allowed = co_await w.promote(PromotionHarness::kMay, PromotionHarness::body());
+    EXPECT_EQ(allowed.status, 200) << allowed.body;
+  });
+}
+
 TEST(AppProxyPromotions, MistakesAreToldAndChangeNothing) {
   in_promotion_harness([](PromotionHarness& w) -> Task<> {
     co_await w.start();

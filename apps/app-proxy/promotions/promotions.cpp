@@ -72,13 +72,6 @@ Result<ApplicationId> application_id(const Json& body, const char* member) {
   return id;
 }
 
-Entity entity_of(const ApplicationId& id, const PromotionData::Application& application) {
-  return {.type = EntityType::gitops_applications,
-          .cluster = application.cluster,
-          .entity_namespace = id.application_namespace,
-          .runtime = id.runtime};
-}
-
 // Returns "apps" for "./apps/".
 std::string folder_of(std::string_view path) {
   while (path.starts_with("./")) path.remove_prefix(2);
@@ -173,9 +166,8 @@ Task<Result<PromotionData>> Promotions::allowed_data(const User& user,
   }
   if (is_free) co_return data;
   for (const auto& allowed :
-       {dependencies_.rules.check(user, Action::view, entity_of(request.source, data->source)),
-        dependencies_.rules.check(user, Action::promote_to,
-                                  entity_of(request.destination, data->destination))}) {
+       {dependencies_.rules.check(user, Action::view, data->source.entity),
+        dependencies_.rules.check(user, Action::promote_to, data->destination.entity)}) {
     if (allowed) continue;
     if (allowed.error().code == ErrorCode::forbidden) co_return refuse(403, "Forbidden");
     co_return std::unexpected(answered(allowed.error()));

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/core/encoding.hpp"
+#include "common/core/json_text.hpp"
 #include "common/core/json_value.hpp"
 #include "common/http/json_answer.hpp"
 #include "common/http/message.hpp"
@@ -97,6 +98,27 @@ Result<Identity> identity_of(const Json& me) {
   return identity;
 }
 
+// Returns an Application as rules see it.
+Entity promoted_entity(const Json& metadata, const ApplicationId& id) {
+  Json object = Json::object();
+  for (const char* member : {"labels", "annotations"}) {
+    Json texts = Json::object();
+    const Json pairs = value_at(metadata, {member});
+    if (pairs.is_array()) {
+      for (const Json& pair : pairs) texts[text_at(pair, {"key"})] = text_at(pair, {"value"});
+    }
+    object[member] = std::move(texts);
+  }
+  Json application = Json::object();
+  application["metadata"] = std::move(object);
+  JsonParser parser;
+  const auto view = parser.parse_object(to_text(application), "application");
+  Entity entity = view ? application_entity(*view, id.runtime) : Entity{.runtime = id.runtime};
+  entity.cluster = text_at(metadata, {"cluster"});
+  entity.entity_namespace = id.application_namespace;
+  return entity;
+}
+
 Result<PromotionData::Application> application_of(const Json& json, const ApplicationId& id) {
   if (!json.is_object()) {
     return fail(ErrorCode::not_found, "the control plane knows no application " +
@@ -106,7 +128,7 @@ Result<PromotionData::Application> application_of(const Json& json, const Applic
   return PromotionData::Application{
       .name = text_at(json, {"metadata", "name"}),
       .application_namespace = text_at(json, {"metadata", "namespace"}),
-      .cluster = text_at(json, {"metadata", "cluster"}),
+      .entity = promoted_entity(value_at(json, {"metadata"}), id),
       .repository = text_at(json, {"specSource", "repoURL"}),
       .revision = text_at(json, {"specSource", "targetRevision"}),
       .path = text_at(json, {"specSource", "path"})};
@@ -390,11 +412,12 @@ Task<Result<PromotionData>> GraphqlClient::promotion_data(const ApplicationId& s
       "query PromotionData($srcRuntime: String!, $srcNamespace: String!, $srcName: String!, "
       "$destRuntime: String!, $destNamespace: String!, $destName: String!){srcApp: "
       "application(runtime: $srcRuntime, namespace: $srcNamespace, name: $srcName){metadata{name "
-      "cluster namespace} specSource{repoURL targetRevision path}} destApp: application(runtime: "
-      "$destRuntime, namespace: $destNamespace, name: $destName){metadata{name cluster namespace} "
-      "specSource{repoURL targetRevision path}} promotionTemplate(runtime: $destRuntime, "
-      "namespace: "
-      "$destNamespace, name: $destName){promotion{glob jsonPaths} versionSource{file jsonPath}}}",
+      "cluster namespace labels{key value} annotations{key value}} specSource{repoURL "
+      "targetRevision path}} destApp: application(runtime: $destRuntime, namespace: "
+      "$destNamespace, name: $destName){metadata{name cluster namespace labels{key value} "
+      "annotations{key value}} specSource{repoURL targetRevision path}} "
+      "promotionTemplate(runtime: $destRuntime, namespace: $destNamespace, name: "
+      "$destName){promotion{glob jsonPaths} versionSource{file jsonPath}}}",
       Json{{"srcRuntime", source.runtime},
            {"srcNamespace", source.application_namespace},
            {"srcName", source.name},

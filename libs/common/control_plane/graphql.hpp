@@ -60,7 +60,7 @@ struct PromotionData {
   struct Application {
     std::string name;
     std::string application_namespace;
-    std::string cluster;
+    Entity entity;           // of the Application, as rules see it
     std::string repository;  // clone URL
     std::string revision;    // targetRevision; may be empty
     std::string path;
