@@ -47,7 +47,8 @@ Task<> serve_cluster(http::Exchange& exchange, RequestGate& gate, Audit& audit,
   if (!admission) co_return;
   auto read = co_await exchange.read_body();
   if (!read) {
-    (void)co_await exchange.reply(rest_error(413, read.error().message));
+    (void)co_await exchange.reply(
+        rest_error(status_of_unread_body(read.error()), read.error().message));
     co_return;
   }
   // The body holds the cluster's credentials.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "app-proxy/http/git_login_pages.hpp"
+#include "app-proxy/http/routes.hpp"
 #include "app-proxy/resolvers/git_integrations.hpp"
 #include "app-proxy/resolvers/git_sources.hpp"
 #include "app-proxy/users/credential.hpp"
@@ -272,7 +273,11 @@ Task<> GitLoginRoutes::serve_form(http::Exchange& exchange, std::string provider
   }
   auto read = co_await exchange.read_body(kMaxForm);
   if (!read) {
-    (void)co_await exchange.reply(login_page(413, kNotDone, "The form is too long."));
+    const int status = status_of_unread_body(read.error());
+    (void)co_await exchange.reply(
+        login_page(status, kNotDone,
+                   status == 413 ? "The form is too long."
+                                 : "The form did not arrive as a whole. Send it again."));
     co_return;
   }
   const Secret body(std::move(*read));

@@ -20,7 +20,8 @@ Task<> serve_promotion(http::Exchange& exchange, PromotionKind kind, RequestGate
   if (!admission) co_return;
   const auto body = co_await exchange.read_body();
   if (!body) {
-    (void)co_await exchange.reply(rest_error(413, body.error().message));
+    (void)co_await exchange.reply(
+        rest_error(status_of_unread_body(body.error()), body.error().message));
     co_return;
   }
   const auto begin = Clock::now();

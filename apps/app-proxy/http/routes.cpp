@@ -87,6 +87,10 @@ http::Response rest_error(int status, std::string_view message) {
   return response;
 }
 
+int status_of_unread_body(const Error& error) {
+  return error.http_status == 0 ? 408 : error.http_status;
+}
+
 std::vector<http::Route> routes(RouteHandlers handlers) {
   const auto handler_of = [&handlers](Does does) {
     switch (does) {

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/core/error.hpp"
 #include "common/http/router.hpp"
 
 namespace gitops::app_proxy {
@@ -15,6 +16,9 @@ std::string canonical_path(std::string_view path);
 // Response of the form {"statusCode":400,"message":"…","error":"Bad Request"}, which clients of the
 // REST routes expect.
 http::Response rest_error(int status, std::string_view message);
+// Returns the status for a request whose body could not be read: 413, 400 for a malformed one, or
+// 408 for one that did not arrive in time.
+int status_of_unread_body(const Error& error);
 
 // Handlers of the routes.
 struct RouteHandlers {

@@ -112,7 +112,8 @@ Task<> serve_source_files(http::Exchange& exchange, RequestGate& gate, SourceFil
   }
   const auto body = co_await exchange.read_body(kMaxBody);
   if (!body) {
-    (void)co_await exchange.reply(rest_error(413, body.error().message));
+    (void)co_await exchange.reply(
+        rest_error(status_of_unread_body(body.error()), body.error().message));
     co_return;
   }
   auto folder = read_plain_folder(*body);

@@ -27,5 +27,12 @@ TEST(Routes, ErrorsHaveTheFormThatClientsKnow) {
   EXPECT_EQ(response.body, R"({"statusCode":400,"message":"a \"b\"","error":"Bad Request"})");
 }
 
+// A client that was slow may send the same body again, and one whose body is too large may not.
+TEST(Routes, ABodyThatDidNotArriveInTimeIsNotTooLarge) {
+  EXPECT_EQ(status_of_unread_body({.code = ErrorCode::timeout}), 408);
+  EXPECT_EQ(status_of_unread_body({.code = ErrorCode::too_large, .http_status = 413}), 413);
+  EXPECT_EQ(status_of_unread_body({.code = ErrorCode::protocol, .http_status = 400}), 400);
+}
+
 }  // namespace
 }  // namespace gitops::app_proxy
