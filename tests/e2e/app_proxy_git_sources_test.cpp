@@ -663,6 +663,20 @@ TEST(AppProxyGitSources, TheFolderOfTheDefaultGitSourceGoesUnlessItHasMore) {
   });
 }
 
+// The push arrives and its answer is lost, and then the server shows no branch for another push.
+TEST(AppProxyGitSources, ARemovalWhoseAnswerIsLostIsLookedUp) {
+  in_source_harness([](SourceHarness& w) -> Task<> {
+    EXPECT_EQ((co_await w.create(kAnn, kShop)).code(), "");
+    const auto hook = w.git.folder() / "repos/config.git/hooks/post-receive";
+    write_file(hook,
+               "#!/bin/sh\ncat >/dev/null\ngit config http.receivepack false\nkill -9 $PPID\n");
+    std::filesystem::permissions(hook, std::filesystem::perms::owner_all);
+    const auto removed = co_await w.harness.ask(kAnn, "mutation { removeRuntimeFromIscRepo }");
+    EXPECT_EQ(removed.json, (Json{{"data", {{"removeRuntimeFromIscRepo", 2}}}})) << removed.body;
+    EXPECT_EQ(w.file("runtimes/prod/in-cluster.yaml"), "");
+  });
+}
+
 TEST(AppProxyGitSources, TheRestOfARuntimeIsMadeAndRemoved) {
   in_source_harness([](SourceHarness& w) -> Task<> {
     w.git.commit("config", {{"resources/staging/x.yaml", "another runtime's\n"}}, "begin");

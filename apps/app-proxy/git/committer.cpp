@@ -221,9 +221,13 @@ Task<Result<CommitResult>> Committer::enqueue(CommitRequest request, Deadline de
   const Leaving leaving{*item};
   while (!item->result) {
     if (co_await item->completed.wait(deadline)) continue;
-    co_return fail(ErrorCode::timeout, item->pushing
-                                           ? "the deadline passed; the commit may still be pushed"
-                                           : "the deadline passed before the commit was begun");
+    if (!item->pushing) {
+      co_return fail(ErrorCode::timeout, "the deadline passed before the commit was begun");
+    }
+    co_return std::unexpected(
+        Error{.code = ErrorCode::timeout,
+              .message = "the deadline passed; the commit may still be pushed",
+              .subcode = kOutcomeUnknown});
   }
   (*item->result ? pushed_ : failed_).Increment();
   co_return std::move(*item->result);

@@ -23,6 +23,9 @@ inline constexpr std::string_view kNoSigningKey = "NoSigningKey";
 inline constexpr std::string_view kServerLimit = "ServerLimit";
 // A success in another media type than Git's: another server responded in place of the Git server.
 inline constexpr std::string_view kNotGit = "NotGit";
+// A push was sent, and it is not known whether it has changed the branch. Its message has nothing
+// of the local clone.
+inline constexpr std::string_view kOutcomeUnknown = "OutcomeUnknown";
 // See CommitRequest::needs_default_branch.
 inline constexpr std::string_view kDefaultBranchUnknown = "DefaultBranchUnknown";
 // Committer::stop() ended the request.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "app-proxy/git/failure_codes.hpp"
+
 namespace gitops::app_proxy {
 namespace {
 
@@ -92,7 +94,12 @@ Error final_error(const PushAnswer& answer, bool maybe_pushed) {
   Error error = answer.error;
   if (maybe_pushed) {
     error.code = ErrorCode::timeout;
-    error.message = "it is not known whether the commit was pushed: " + error.message;
+    error.message = "it is not known whether the commit was pushed: " +
+                    (is_clone_failure(error)
+                         ? std::string("the runtime cannot use its clone of the repository now")
+                         : error.message);
+    error.subcode = kOutcomeUnknown;
+    error.http_status = 0;
   }
   return error;
 }

@@ -124,6 +124,7 @@ Error public_commit_error(Error error) {
   if (error.subcode == kNothingToCommit) {
     return as(git_errors::kNothingToCommit, "set allowEmpty to commit all the same");
   }
+  if (error.subcode == kOutcomeUnknown) return error;
   static const Log log("git_commits");
   if (error.subcode == kNoSigningKey) {
     log.error("commits cannot be signed", {{"error", error.message}});

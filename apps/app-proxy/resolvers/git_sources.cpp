@@ -11,6 +11,7 @@
 #include "app-proxy/entities/config_files.hpp"
 #include "app-proxy/entities/git_source.hpp"
 #include "app-proxy/entities/rollouts_installation.hpp"
+#include "app-proxy/git/failure_codes.hpp"
 #include "app-proxy/resolvers/arguments.hpp"
 #include "app-proxy/resolvers/commits.hpp"
 #include "app-proxy/resolvers/config_commit.hpp"
@@ -92,6 +93,13 @@ Task<Result<RuntimeRemoval>> removal_of(const ConfigTarget& target, TreeReader& 
                    " files, which are not the runtime's own. Nothing applies them any more.";
   }
   co_return removal;
+}
+
+// Looks whether a commit of a removal is in the branch after all.
+Task<bool> was_removed(const ConfigTarget& target, TreeReader& reader, const Error& error) {
+  if (error.subcode != kOutcomeUnknown) co_return false;
+  const auto present = co_await removal_of(target, reader, deadline_after(kLook));
+  co_return present && present->files == 0;
 }
 
 Result<void> checked_name(InputView name, const RuntimeFiles& files) {
@@ -548,8 +556,9 @@ Task<Result<std::int64_t>> remove_runtime_from_isc_repo(GitIntegrations& git, Co
     Removing& operator=(const Removing&) = delete;
     std::shared_ptr<int> count;
   } removing(files.removals);
-  const auto done = co_await commit_config(*target, committer, std::move(removal->changes),
-                                           "Remove runtime " + files.runtime, deadline);
+  auto done = co_await commit_config(*target, committer, std::move(removal->changes),
+                                     "Remove runtime " + files.runtime, deadline);
+  if (!done && co_await was_removed(*target, reader, done.error())) done = Result<bool>(true);
   if (!done) co_return std::unexpected(done.error());
   // The Application is deleted from now on, with all objects below it.
   auto told = co_await files.set_removed(true, deadline_after(kLook));

@@ -205,6 +205,7 @@ TEST(PushPlans, AFailureAfterALostAnswerSaysThatTheOutcomeIsUnknown) {
   const auto next = plan.after_failure(error({}, ErrorCode::unauthenticated));
   ASSERT_EQ(outcome(next), PushOutcome::failed);
   EXPECT_EQ(next.end->error.code, ErrorCode::timeout);
+  EXPECT_EQ(next.end->error.subcode, kOutcomeUnknown);
   EXPECT_THAT(next.end->error.message, HasSubstr("not known whether"));
 }
 

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "app-proxy/git/failure_codes.hpp"
+
 namespace gitops::app_proxy {
 namespace {
 
@@ -121,6 +123,13 @@ TEST(PushRules, AnUnknownOutcomeIsSaid) {
   const auto unknown = final_error(answer(Kind::lost), true);
   EXPECT_EQ(unknown.code, ErrorCode::timeout);
   EXPECT_TRUE(unknown.message.contains("not known whether"));
+  const auto local = final_error({.error = {.code = ErrorCode::internal,
+                                            .message = "writing /clones/x",
+                                            .subcode = kDiskFull}},
+                                 true);
+  EXPECT_EQ(local.code, ErrorCode::timeout);
+  EXPECT_TRUE(local.message.contains("not known whether")) << local.message;
+  EXPECT_FALSE(local.message.contains("/clones")) << local.message;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "app-proxy/git/committer.hpp"
+#include "app-proxy/git/push_rules.hpp"
 #include "app-proxy/git/repository.hpp"
 #include "app-proxy/providers/git_error.hpp"
 
@@ -95,6 +96,11 @@ TEST(PublicCommitErrors, KeepTheRuntimesOwnFailuresForTheLog) {
     EXPECT_THAT(error.message, Not(HasSubstr("what happened")));
   }
   EXPECT_EQ(shown(ErrorCode::unavailable, kStopping).message, "what happened");
+  // A full disk after a push whose answer was lost.
+  const auto unknown = public_commit_error(
+      final_error({.error = {.code = ErrorCode::internal, .subcode = kDiskFull}}, true));
+  EXPECT_EQ(unknown.code, ErrorCode::timeout);
+  EXPECT_THAT(unknown.message, HasSubstr("it is not known whether the commit was pushed"));
 }
 
 }  // namespace
