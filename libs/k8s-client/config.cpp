@@ -278,11 +278,11 @@ void read_cluster(const Mapping& cluster, ClusterConfig& config) {
   }
   config.tls.server_name = cluster.text("tls-server-name");
   if (const std::string proxy = cluster.text("proxy-url"); !proxy.empty()) {
-    if (auto url = http::parse_proxy_url(proxy); url && !url->is_tls()) {
+    if (auto url = http::parse_proxy_url(proxy)) {
       config.proxy = std::move(*url);
     } else {
       // The URL is not shown, because it may contain a password.
-      cluster.mistake("proxy-url", "is not an http://, socks5:// or socks5h:// URL");
+      cluster.mistake("proxy-url", "is not an http://, https://, socks5:// or socks5h:// URL");
     }
   }
 }

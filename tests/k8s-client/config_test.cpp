@@ -171,10 +171,10 @@ TEST(Kubeconfig, RefusesWhatItCannotHonour) {
               HasSubstr("auth-provider is no longer supported by Kubernetes"));
   EXPECT_THAT(mistake(one_context("", "    token: t\n    as: admin\n")),
               HasSubstr("as (impersonation) is not supported"));
-  for (const char* proxy : {"ftp://x:1", "https://x:1", "socks4://x:1", "x:1"}) {
+  for (const char* proxy : {"ftp://x:1", "socks4://x:1", "x:1"}) {
     EXPECT_THAT(
         mistake(one_context("    proxy-url: " + std::string(proxy) + "\n", "    token: t\n")),
-        HasSubstr("proxy-url is not an http://, socks5:// or socks5h:// URL"));
+        HasSubstr("proxy-url is not an http://, https://, socks5:// or socks5h:// URL"));
   }
 }
 
@@ -260,6 +260,13 @@ TEST(Kubeconfig, TakesSocksProxies) {
     EXPECT_EQ(config->proxy->scheme, scheme);
     EXPECT_EQ(config->proxy->port, 1080);
   }
+}
+
+TEST(Kubeconfig, TakesProxiesThatAreReachedByTls) {
+  const auto config = parse(one_context("    proxy-url: https://jump\n", "    token: t\n"));
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->proxy->scheme, "https");
+  EXPECT_EQ(config->proxy->port, 443);
 }
 
 TEST(Kubeconfig, AC30_RefusesProgramsUnlessAllowed) {

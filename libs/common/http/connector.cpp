@@ -22,6 +22,17 @@ Error refused_tunnel(const std::string& origin, int status) {
   return error;
 }
 
+// Returns the options for TLS with a proxy: the authorities of its origins, without their client
+// certificate.
+net::TlsOptions proxy_tls_options(net::TlsOptions options) {
+  options.certificate_file.clear();
+  options.certificate_pem.clear();
+  options.key_file.clear();
+  options.key_pem = {};
+  options.server_name.clear();
+  return options;
+}
+
 }  // namespace
 
 void Connection::expect_answer(bool no_body) {
@@ -51,13 +62,19 @@ Task<Result<ParseStep>> Connection::next() {
 Connector::Connector(net::Resolver& resolver, net::TlsOptions tls,
                      std::chrono::milliseconds timeout, std::size_t max_response_head)
     : resolver_(resolver),
-      tls_(net::TlsContext::Role::client, std::move(tls)),
+      tls_(net::TlsContext::Role::client, tls),
+      proxy_tls_(net::TlsContext::Role::client, proxy_tls_options(std::move(tls))),
       timeout_(timeout),
       max_response_head_(max_response_head) {}
 
 Result<std::string> Connector::key_of(const Url& url, const Url* proxy) {
   if (url.is_tls()) {
     if (auto loaded = tls_.get(Clock::now()); !loaded) return std::unexpected(loaded.error());
+  }
+  if (proxy != nullptr && proxy->is_tls()) {
+    if (auto loaded = proxy_tls_.get(Clock::now()); !loaded) {
+      return std::unexpected(loaded.error());
+    }
   }
   return current_key(url, proxy);
 }
@@ -68,6 +85,10 @@ std::string Connector::current_key(const Url& url, const Url* proxy) const {
   // All origins of plain requests share the connections to an HTTP proxy.
   if (url.is_tls() || proxy == nullptr || proxy->is_socks()) key.append("|").append(host_port(url));
   if (proxy != nullptr) key.append("|").append(host_port(*proxy));
+  if (proxy != nullptr && proxy->is_tls()) {
+    key.append("|s");
+    append_number(key, proxy_tls_.generation());
+  }
   return key;
 }
 
@@ -76,8 +97,11 @@ Task<Result<std::unique_ptr<Connection>>> Connector::connect(const Url& url, con
   const Deadline limit = std::min(deadline, deadline_after(timeout_));
   const Url& first = proxy == nullptr ? url : *proxy;
   const std::string first_name = (proxy == nullptr ? "" : "proxy ") + host_port(first);
-  if (first.is_tls() && proxy != nullptr) {
-    co_return fail(ErrorCode::unsupported, first_name + ": https:// proxies are not supported");
+  std::shared_ptr<asio::ssl::context> proxy_context;
+  if (proxy != nullptr && proxy->is_tls()) {
+    auto loaded = proxy_tls_.get(Clock::now());
+    if (!loaded) co_return fail(first_name, loaded.error());
+    proxy_context = std::move(*loaded);
   }
   std::shared_ptr<asio::ssl::context> context;
   if (url.is_tls()) {
@@ -95,6 +119,11 @@ Task<Result<std::unique_ptr<Connection>>> Connector::connect(const Url& url, con
     auto error = channel.error();
     if (error.code == ErrorCode::not_found) error.code = ErrorCode::unavailable;
     co_return fail(first_name, std::move(error));
+  }
+  if (proxy_context != nullptr) {
+    channel =
+        co_await net::start_tls(std::move(*channel), std::move(proxy_context), first.host, limit);
+    if (!channel) co_return fail(first_name, channel.error());
   }
   auto connection = std::make_unique<Connection>(std::move(*channel), max_response_head_);
   connection->key = std::move(key);

@@ -49,7 +49,8 @@ class Connector {
 
   // Returns a connection for requests to `url`; `proxy` is null for a direct one. An HTTP proxy
   // opens a tunnel (CONNECT) for TLS; otherwise it forwards the requests, unless `switches`: it
-  // would not pass on a switch of protocols. Errors name the origin or the proxy, whichever failed.
+  // would not pass on a switch of protocols. TLS with an https:// proxy trusts the same authorities
+  // as TLS with the origin. Errors name the origin or the proxy, whichever failed.
   Task<Result<std::unique_ptr<Connection>>> connect(const Url& url, const Url* proxy,
                                                     Deadline deadline, bool switches = false);
   // Returns the key of a new connection: origin, proxy, and the current certificates. Reloads
@@ -63,6 +64,7 @@ class Connector {
 
   net::Resolver& resolver_;
   net::TlsContext tls_;
+  net::TlsContext proxy_tls_;
   std::chrono::milliseconds timeout_;
   std::size_t max_response_head_;
 };

@@ -114,9 +114,6 @@ ProxySettings proxy_settings(const std::map<std::string, std::string>& environme
     // Reported as an outage of the peers behind the proxy until the variable is corrected.
     if (!url) {
       mistake = Error{.code = ErrorCode::unavailable, .message = name + ": " + url.error().message};
-    } else if (url->is_tls()) {
-      mistake = Error{.code = ErrorCode::unavailable,
-                      .message = name + ": https:// proxies are not supported"};
     } else {
       out = std::move(*url);
     }

@@ -102,9 +102,18 @@ TEST(ProxySettings, LowerCaseWins) {
   EXPECT_EQ(empty.http->host, "upper");
 }
 
+// As with curl and Go.
+TEST(ProxySettings, AProxyMayBeReachedByTls) {
+  const auto settings = proxy_settings({{"HTTPS_PROXY", "https://u:p@secure"}});
+  const auto proxy = proxy_for(settings, "https://a");
+  EXPECT_TRUE(proxy.is_tls());
+  EXPECT_EQ(proxy.port, 443);
+  EXPECT_EQ(proxy.userinfo, "u:p");
+}
+
 TEST(ProxySettings, AC28_ErrorsNameTheVariableOnly) {
   for (const char* value :
-       {"http://user:canary@ho st", "socks4://user:canary@h:1", "https://user:canary@h:1"}) {
+       {"http://user:canary@ho st", "socks4://user:canary@h:1", "ftp://user:canary@h:1"}) {
     const auto proxy = proxy_settings({{"HTTPS_PROXY", value}}).proxy_for(*parse_url("https://a"));
     ASSERT_FALSE(proxy) << value;
     EXPECT_THAT(proxy.error().message, testing::HasSubstr("HTTPS_PROXY"));

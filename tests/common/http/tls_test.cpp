@@ -178,6 +178,49 @@ TEST(Tls, ExtraAuthoritiesMayBeTheFilesOfAFolder) {
   EXPECT_NE(refused.error().message.find("zzz.pem"), std::string::npos) << refused.error().message;
 }
 
+// Plain requests go to the proxy inside of TLS, and TLS with the origin inside of that.
+TEST(Tls, AProxyMayBeReachedByTls) {
+  test::run_in_test_time([]() -> Task<> {
+    const auto& c = certificates();
+    const auto executor = co_await asio::this_coro::executor;
+    TestServer server(executor, ok, {.tls = identity(c.server)});
+    const auto port = server.port();
+    test::HttpScript proxy(
+        executor,
+        {test::HttpScript::answer("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
+         [port](test::RawConnection& connection) -> Task<> {
+           co_await connection.read_head();
+           co_await connection.send("HTTP/1.1 200 Connection established\r\n\r\n");
+           co_await test::join(connection, co_await test::raw_connect(port));
+         },
+         test::HttpScript::answer("")},
+        identity(c.server));
+    const ProxySettings settings{
+        .http = proxy.url(), .https = proxy.url(), .proxies_loopback = true};
+    {
+      TestClient client(executor, {.tls = trust(c.authority), .proxy = settings});
+      const auto plain = co_await client.get(*parse_url("http://a.example"), "/x");
+      CO_ASSERT_OK(plain);
+      EXPECT_EQ(plain->body, "ok");
+      EXPECT_THAT(proxy.received().at(0), StartsWith("GET http://a.example/x HTTP/1.1\r\n"));
+      const auto tunneled = co_await client.get(server.url("localhost"), "/tls");
+      CO_ASSERT_OK(tunneled);
+      EXPECT_EQ(tunneled->body, "/tls");
+      EXPECT_THAT(proxy.received().at(1),
+                  StartsWith("CONNECT localhost:" + std::to_string(port) + " HTTP/1.1\r\n"));
+      TestClient distrustful(executor, {.tls = trust(c.other_authority), .proxy = settings});
+      const auto refused = co_await distrustful.get(*parse_url("http://a.example"), "/x");
+      CO_ASSERT_TRUE(!refused);
+      EXPECT_EQ(refused.error().code, ErrorCode::tls);
+      EXPECT_THAT(refused.error().message,
+                  StartsWith("proxy 127.0.0.1:" + std::to_string(proxy.port()) +
+                             ": certificate verify failed: "));
+    }
+    co_await proxy.stop();
+    co_await server.stop();
+  });
+}
+
 TEST(Tls, InsecureIsAnExplicitSwitch) {
   const auto& c = certificates();
   EXPECT_TRUE(request(identity(c.server), {.insecure_skip_verify = true}, "127.0.0.2"));
