@@ -21,13 +21,24 @@ Error shown(Error error) {
   return public_action_error(std::move(error), kPeer);
 }
 
-// Returns the name of the Workflow that the server has changed or made. An answer without one is not
-// that of the server.
-Result<std::string> name_in(std::string_view object) {
+// Returns the name of an object; empty when the answer is none of the server.
+std::string object_name(std::string_view object) {
   JsonParser parser;
-  const auto root = parser.parse_object(object, "Workflow");
-  const auto name = root ? (*root)["metadata"]["name"].text() : std::string_view();
-  if (!name.empty()) return std::string(name);
+  const auto root = parser.parse_object(object, "object");
+  return root ? std::string((*root)["metadata"]["name"].text()) : std::string();
+}
+
+// Checks that an answer is an object, for which rules can be checked.
+Result<void> check_read(std::string_view object, std::string_view kind) {
+  if (!object_name(object).empty()) return {};
+  return std::unexpected(
+      shown({.code = ErrorCode::protocol, .message = "the answer is no " + std::string(kind)}));
+}
+
+// Returns the name of the Workflow that the server has changed or made.
+Result<std::string> name_in(std::string_view object) {
+  auto name = object_name(object);
+  if (!name.empty()) return name;
   return std::unexpected(
       Error{.code = ErrorCode::unavailable,
             .message = std::string(kPeer) +
@@ -150,6 +161,9 @@ Task<Result<std::string>> WorkflowActions::permitted(const User& user, Action ac
   if (!found) {
     co_return std::unexpected(missing(user, std::move(found.error()), "Workflow", ns + "/" + name));
   }
+  if (auto read = check_read(*found, "Workflow"); !read) {
+    co_return std::unexpected(std::move(read.error()));
+  }
   if (auto allowed = rules_.check(user, action, workflow_entity(*found, runtime_)); !allowed) {
     co_return std::unexpected(allowed.error());
   }
@@ -188,6 +202,9 @@ Task<Result<std::string>> WorkflowActions::submit(const User& user, std::string 
   if (!found) {
     co_return std::unexpected(
         missing(user, std::move(found.error()), "WorkflowTemplate", ns + "/" + workflow_template));
+  }
+  if (auto read = check_read(*found, "WorkflowTemplate"); !read) {
+    co_return std::unexpected(std::move(read.error()));
   }
   if (auto allowed = rules_.check(user, Action::create, workflow_template_entity(*found, runtime_));
       !allowed) {

@@ -296,8 +296,9 @@ TEST(Sessions, EveryRequestAtTheEndOfASessionIsRepeatedInTheNextOne) {
 TEST(WorkflowActions, AnAnswerWithoutANameIsNoWorkflow) {
   test::run_in_test_time([]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
-    http::Server server(executor, {}, [](http::Exchange& exchange) -> Task<> {
-      const bool is_read = exchange.request().method == "GET";
+    bool is_read_good = true;
+    http::Server server(executor, {}, [&](http::Exchange& exchange) -> Task<> {
+      const bool is_read = is_read_good && exchange.request().method == "GET";
       (void)co_await exchange.reply(
           {.status = 200,
            .headers = {{"Content-Type", "application/json"}},
@@ -324,6 +325,16 @@ TEST(WorkflowActions, AnAnswerWithoutANameIsNoWorkflow) {
         co_await actions.act(ann, WorkflowAction::resubmit, "ci", "build", "", deadline_after(20s));
     CO_ASSERT_TRUE(!again);
     EXPECT_THAT(again.error().message, HasSubstr("look at the Workflows"));
+    // Rules would be checked for an object of no namespace, and a Workflow be told as deleted.
+    is_read_good = false;
+    const auto removed =
+        co_await actions.act(ann, WorkflowAction::remove, "ci", "build", "", deadline_after(20s));
+    CO_ASSERT_TRUE(!removed);
+    EXPECT_EQ(removed.error().code, ErrorCode::unavailable);
+    const auto unread = co_await actions.submit(ann, "ci", "build", "", deadline_after(20s));
+    CO_ASSERT_TRUE(!unread);
+    EXPECT_EQ(unread.error().code, ErrorCode::unavailable);
+    EXPECT_THAT(unread.error().message, HasSubstr("cannot be asked now"));
     client.close_idle();
     co_await server.stop(Clock::now());
   });
