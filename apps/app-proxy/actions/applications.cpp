@@ -41,16 +41,20 @@ Error no_application() {
   return shown(Error{.code = ErrorCode::protocol, .message = "the answer is no Application"});
 }
 
+// Error for a change whose answer is not that of argocd-server.
+Error unconfirmed(std::string_view what) {
+  return {.code = ErrorCode::unavailable,
+          .message = std::string(kPeer) + " has not answered with the " + std::string(what) +
+                     "; look at it before you repeat this",
+          .subcode = action_errors::kNotAvailable};
+}
+
 // Returns the result of an operation that was asked for: argocd-server answers with the
 // Application.
 Result<void> begun(const Result<std::string>& answer) {
   if (!answer) return std::unexpected(shown(answer.error()));
   if (is_application(*answer)) return {};
-  return std::unexpected(
-      Error{.code = ErrorCode::unavailable,
-            .message = std::string(kPeer) +
-                       " has not answered with the application; look at it before you repeat this",
-            .subcode = action_errors::kNotAvailable});
+  return std::unexpected(unconfirmed("application"));
 }
 
 Error no_json() {
@@ -275,8 +279,9 @@ Task<Result<std::string>> ApplicationActions::patch_resource(const User& user, a
   if (!done) co_return std::unexpected(shown(std::move(done.error())));
   JsonParser parser;
   const auto json = parser.parse_object(*done, "answer of Argo CD");
-  if (!json) co_return std::unexpected(shown(json.error()));
-  co_return std::string((*json)["manifest"].text());
+  std::string manifest(json ? (*json)["manifest"].text() : std::string_view());
+  if (manifest.empty()) co_return std::unexpected(unconfirmed("object"));
+  co_return manifest;
 }
 
 Task<Result<void>> ApplicationActions::delete_resource(const User& user, argo::AppRef app,

@@ -193,6 +193,11 @@ TEST(ApplicationActions, AnAnswerWithoutANameIsNoApplication) {
     EXPECT_FALSE(rolled);
     if (!rolled) EXPECT_THAT(rolled.error().message, HasSubstr("look at it before you repeat"));
     EXPECT_FALSE(co_await actions.refresh(ann, shop, argo::Refresh::hard, deadline_after(20s)));
+    const auto patched =
+        co_await actions.patch_resource(ann, shop, {.kind = "Pod", .ns = "web", .name = "ui-1"},
+                                        "application/merge-patch+json", "{}", deadline_after(20s));
+    EXPECT_FALSE(patched);
+    if (!patched) EXPECT_THAT(patched.error().message, HasSubstr("look at it before you repeat"));
     // Rules would be checked for an application of no cluster and no namespace.
     is_read_good = false;
     const auto seen = co_await actions.permitted(ann, Action::view, shop, deadline_after(20s));
