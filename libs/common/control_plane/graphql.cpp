@@ -149,7 +149,11 @@ std::optional<AbacRule> rule_of(const Json& json, std::string_view entity_type) 
     AbacRule::Attribute read{.name = text_at(attribute, {"name"}),
                              .key = text_at(attribute, {"key"}),
                              .value = text_at(attribute, {"value"})};
-    if (read.name.empty()) return std::nullopt;
+    // So might an unreadable value: a label's key without a value fits any value.
+    const Json key = value_at(attribute, {"key"});
+    const bool is_readable =
+        value_at(attribute, {"value"}).is_string() && (key.is_null() || key.is_string());
+    if (read.name.empty() || !is_readable) return std::nullopt;
     rule.attributes.push_back(std::move(read));
   }
   return rule;

@@ -242,6 +242,10 @@ TEST(GraphqlClient, ReadsRulesAndRefusesThoseItCannotRead) {
                        [{"name":"LABEL","key":"team","value":"a"},{"name":"CLUSTER","value":"c"}]}]}})"),
        make_response(200, R"({"data":{"abacRules":[{"id":"r1","teams":["t1"],"actions":["SYNC"],
                        "attributes":[{"value":"c"}]}]}})"),
+       make_response(200, R"({"data":{"abacRules":[{"id":"r1","teams":["t1"],"actions":["SYNC"],
+                       "attributes":[{"name":"LABEL","key":"team","value":null}]}]}})"),
+       make_response(200, R"({"data":{"abacRules":[{"id":"r1","teams":["t1"],"actions":["SYNC"],
+                       "attributes":[{"name":"LABEL","key":7,"value":"a"}]}]}})"),
        make_response(200, R"({"data":{"abacRules":[{"id":"r1","attributes":"CLUSTER"}]}})"),
        make_response(200, R"({"data":{"abacRules":null}})"),
        make_response(200, R"([{"_id":"t1","users":[{"_id":"u1"},{"_id":"u2"}]},{"_id":"t2","users":
@@ -260,7 +264,7 @@ TEST(GraphqlClient, ReadsRulesAndRefusesThoseItCannotRead) {
                               .tags = {},
                               .actions = {"SYNC"},
                               .attributes = {{"LABEL", "team", "a"}, {"CLUSTER", "", "c"}}}}));
-        for (int i = 0; i < 3; ++i) EXPECT_FALSE(co_await rules());
+        for (int i = 0; i < 5; ++i) EXPECT_FALSE(co_await rules());
         const auto teams = co_await fixture.client.teams(deadline_after(3s));
         CO_ASSERT_OK(teams);
         EXPECT_EQ(*teams, (std::map<std::string, std::vector<std::string>>{{"u1", {"t1", "t2"}},
