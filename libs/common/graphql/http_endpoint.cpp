@@ -77,6 +77,7 @@ Task<> serve_http(http::Exchange& exchange, Engine& engine, Context context,
   if (!body) {
     const int status = body.error().http_status != 0               ? body.error().http_status
                        : body.error().code == ErrorCode::too_large ? 413
+                       : body.error().code == ErrorCode::timeout   ? 408
                                                                    : 400;
     (void)co_await exchange.reply(
         status == 413 ? refused(status, too_large(options.max_body), "BODY_TOO_LARGE")

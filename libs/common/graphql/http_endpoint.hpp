@@ -28,9 +28,9 @@ struct HttpOptions {
 // and a browser needs a CORS preflight to send such a request to another site.
 //
 // Statuses: 200 for each well-formed request; HttpOptions::refused_status, 200 by default, if its
-// document is refused; 400 for a malformed body, 405, 413, 415. A client that accepts
-// application/graphql-response+json and not application/json receives that type, and 400 for a
-// refused document. Every body except that of a 405 is a GraphQL response.
+// document is refused; 400 for a malformed body, 405, 408, 413, 415. A client that
+// accepts application/graphql-response+json and not application/json receives that type, and 400
+// for a refused document. Every body except that of a 405 is a GraphQL response.
 Task<> serve_http(http::Exchange& exchange, Engine& engine, Context context,
                   const HttpOptions& options = {});
 

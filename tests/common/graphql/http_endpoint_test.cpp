@@ -81,6 +81,11 @@ TEST(GraphqlHttp, RefusesMalformedRequests) {
               AllOf(StartsWith("HTTP/1.1 413 "), HasSubstr("BODY_TOO_LARGE")));
 }
 
+// A client may send the same request again, and a malformed one it may not.
+TEST(GraphqlHttp, ABodyThatDoesNotArriveInTimeIsNotMalformed) {
+  EXPECT_THAT(ask(std::string(kPost) + "Content-Length: 10\r\n", ""), StartsWith("HTTP/1.1 408 "));
+}
+
 // Attack case 32: a page of another site can send a GET, a form or plain text without asking first.
 TEST(GraphqlHttp, Ac32CrossSiteFormsAreRefused) {
   EXPECT_THAT(ask("GET /api/graphql?query=mutation%20%7B%20go%20%7D HTTP/1.1\r\n", ""),
