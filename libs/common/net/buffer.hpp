@@ -13,11 +13,13 @@ namespace gitops::net {
 
 // Pool of memory blocks. A connection holds a block only while it has bytes, so an idle connection
 // needs none. Small blocks hold the heads of requests until the response; large blocks hold bodies
-// in transit. Loop thread only; it must outlive its blocks.
+// in transit; a block for responses has room for a body of 64 KiB with its head, so that it passes
+// in one read and one write. Loop thread only; it must outlive its blocks.
 class BlockPool {
  public:
   static constexpr std::size_t kSmall = 4 * 1024;
   static constexpr std::size_t kLarge = 32 * 1024;
+  static constexpr std::size_t kResponse = 68 * 1024;
 
   char* take(std::size_t size) {
     auto& free = free_of(size);
@@ -34,15 +36,16 @@ class BlockPool {
   }
 
  private:
-  // Maximum number of free blocks of each size: enough for a thousand waiting requests and for 32
-  // bodies in transit.
+  // Maximum number of free blocks of a size: enough for a thousand waiting requests and for 32
+  // bodies in transit each way.
   static constexpr std::size_t kKept = 1024;
   static constexpr std::size_t kKeptLarge = 32;
   std::vector<std::unique_ptr<char[]>>& free_of(std::size_t size) {
-    return size == kSmall ? small_ : large_;
+    return size == kSmall ? small_ : size == kLarge ? large_ : responses_;
   }
   std::vector<std::unique_ptr<char[]>> small_;
   std::vector<std::unique_ptr<char[]>> large_;
+  std::vector<std::unique_ptr<char[]>> responses_;
 };
 
 // Received and unconsumed bytes of a connection, in one block.
@@ -73,7 +76,7 @@ class Buffer {
 
   // Replaces a full small block by a large one. Returns whether it did; slices are then invalid.
   bool grow() {
-    if (data_ == nullptr || end_ < size_ || size_ == BlockPool::kLarge) return false;
+    if (data_ == nullptr || end_ < size_ || size_ != BlockPool::kSmall) return false;
     char* larger = pool_->take(BlockPool::kLarge);
     std::memcpy(larger, data_ + begin_, end_ - begin_);
     pool_->give(data_, size_);

@@ -18,7 +18,7 @@ namespace gitops::proxy {
 // Connection to an upstream, and the bytes received on it.
 struct UpstreamConnection {
   explicit UpstreamConnection(std::unique_ptr<net::Channel> c)
-      : channel(std::move(c)), in(channel->reactor().blocks) {}
+      : channel(std::move(c)), in(channel->reactor().blocks, net::BlockPool::kResponse) {}
   std::unique_ptr<net::Channel> channel;
   net::Buffer in;
   Clock::time_point idle_since{};

@@ -30,6 +30,21 @@ TEST(Buffer, TakesItsBlockOnlyWhenItIsNeeded) {
   EXPECT_EQ(other.room().size(), BlockPool::kLarge);
 }
 
+TEST(Buffer, ABlockForResponsesHasRoomForABodyOf64KiBWithItsHead) {
+  BlockPool pool;
+  const char* first = nullptr;
+  for (int use = 0; use < 2; ++use) {
+    Buffer buffer(pool, BlockPool::kResponse);
+    EXPECT_GE(buffer.room().size(), 64 * 1024 + BlockPool::kSmall);
+    if (first == nullptr) first = buffer.room().data();
+    EXPECT_EQ(buffer.room().data(), first) << "the block is used again";
+    buffer.commit(buffer.room().size());
+    EXPECT_FALSE(buffer.grow());
+    Buffer large(pool);
+    EXPECT_EQ(large.room().size(), BlockPool::kLarge);
+  }
+}
+
 TEST(Buffer, GrowsOnceWhenASmallBlockIsFull) {
   BlockPool pool;
   Buffer buffer(pool, BlockPool::kSmall);
