@@ -59,10 +59,12 @@ fs::path PostgresServer::programs() {
   return newest;
 }
 
-PostgresServer::PostgresServer(const fs::path& parent, std::vector<std::string> settings)
+PostgresServer::PostgresServer(const fs::path& parent, std::vector<std::string> settings,
+                               int wal_segment)
     : folder_(make_folder(parent)), programs_(programs()), settings_(std::move(settings)) {
   run_or_throw(as_owner({programs_ / "initdb", "--pgdata", folder_ / "data", "--username", "test",
-                         "--auth", "trust", "--encoding", "UTF8", "--locale", "C", "--no-sync"}),
+                         "--auth", "trust", "--encoding", "UTF8", "--locale", "C", "--no-sync",
+                         "--wal-segsize", std::to_string(wal_segment)}),
                {}, {}, kStartLimit, folder_);
   start();
 }

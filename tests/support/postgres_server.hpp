@@ -18,9 +18,10 @@ class PostgresServer {
   // Returns the server of this test binary. Throws when PostgreSQL is not installed.
   static PostgresServer& shared();
 
-  // Keeps its data below `parent`, which everybody can read and write. `settings` are such as "max_wal_size=64MB".
+  // Keeps its data below `parent`, which everybody can read and write. `settings` are such as "max_wal_size=64MB";
+  // `wal_segment` is the size of a segment of its log in MiB, a power of 2.
   explicit PostgresServer(const std::filesystem::path& parent = "/tmp",
-                          std::vector<std::string> settings = {});
+                          std::vector<std::string> settings = {}, int wal_segment = 16);
   ~PostgresServer();
   PostgresServer(const PostgresServer&) = delete;
   PostgresServer& operator=(const PostgresServer&) = delete;
