@@ -60,7 +60,7 @@ struct ConfigSources {
   // The mistakes of the file since then, and its fingerprint with them.
   std::vector<std::string> mistakes = {};
   std::string fingerprint_with_mistakes = {};
-  std::string fingerprint_when_empty = {};
+  EmptyFileWatch empty = {};
 };
 
 // Runs one daemon from its valid configuration to its exit code. Lives on the loop thread.
@@ -172,13 +172,11 @@ class Frame {
       sources_.mistakes.clear();
       return std::nullopt;
     }
-    // A file that is being written is empty for a moment, and would set all its settings to their
-    // defaults. One that is still empty at the next call is meant.
+    // An empty file would set all its settings to their defaults.
     const auto text = read_small_file(sources_.file);
     const bool is_empty = text && trimmed(*text).empty();
-    if (is_empty && std::exchange(sources_.fingerprint_when_empty, fingerprint) != fingerprint) {
-      return std::nullopt;
-    }
+    const bool stays_empty = sources_.empty.stays_empty(is_empty, fingerprint);
+    if (is_empty && !stays_empty) return std::nullopt;
     DaemonConfig own;
     ConfigReader reader(spec_.name, spec_.summary);
     bind(reader);
