@@ -188,7 +188,7 @@ function readFirst(): void {
   });
 }
 
-/** Reads anew which runtimes are silent when the stream is back: while it was away, silence said nothing. */
+/** Reads which runtimes are silent when the stream is back. Without the stream, silence says nothing about them. */
 function hearAgain(): void {
   let wasLive: boolean | undefined;
   effect(() => {

@@ -33,7 +33,7 @@ export class RuntimeContacts {
     const old = this.#all.get(name);
     if (seenAt > (old?.seenAt ?? 0)) this.#all.set(name, { seenAt, heardAt: now, isSilent: false });
   }
-  /** Counts anew: for some time nothing could be heard of them. */
+  /** Starts the time of silence of each runtime again: nothing could be heard of them meanwhile. */
   countAnew(now: number): void {
     for (const contact of this.#all.values()) contact.heardAt = now;
   }
